@@ -129,8 +129,8 @@ What a machine has not come to was not tested: `reached` [says so](testing.md#lo
   without `fail_over` it is not; eight bugs of [a node](planted-bugs.md#nodes), in the order of a session's partitions
   and in target assignments, no member ever notices. What [Kafka leaves
   open](invariants.md#what-kafka-leaves-open) is not judged: in which order members get records, and how many at a time.
-  There is one partition, with few members and few records; where time is real, nothing is found that is shorter than
-  `clock_tolerance_ms`.
+  There is one partition unless `share_partitions` says otherwise, with few members and few records; where time is
+  real, nothing is found that is shorter than `clock_tolerance_ms`.
 - **from the persister's side** what lies around a leader: sessions, waiting fetches, connections, threads, memory. What
   the adapter does in the place of the leader, as to send its writes, is tested with it, and not the way in which the
   application does it.

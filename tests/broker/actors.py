@@ -9,10 +9,7 @@ from typing import Final
 
 from attrs import define, field
 
-from tests.broker.cluster_members import ClusterMember
-from tests.broker.loads import Group, Run, Work
-from tests.broker.raw_members import RawMember
-from tests.broker.share_sessions import (
+from sharestate.testing.servers import (
     ACCEPT,
     GAP,
     REJECT,
@@ -21,7 +18,9 @@ from tests.broker.share_sessions import (
     Acknowledgement,
     FetchLimits,
     Partition,
+    RawMember,
 )
+from tests.broker.loads import Group, Run, Work
 
 HEARTBEAT_S: Final = 1.0
 
@@ -51,7 +50,7 @@ class _Actor:
     run: Run
     rnd: random.Random
     group: Group
-    member: RawMember | ClusterMember | None = None
+    member: RawMember | None = None
     held: dict[Partition, list[tuple[int, int]]] = field(factory=dict)
     beat_s: float = 0.0
 
@@ -99,13 +98,13 @@ class _Actor:
                 continue
             return
 
-    def _join(self) -> RawMember | ClusterMember:
+    def _join(self) -> RawMember:
         member = self.run.member(self.group)
         member.join()
         self.member, self.beat_s = member, time.monotonic()
         return member
 
-    def _fetch(self, member: RawMember | ClusterMember) -> None:
+    def _fetch(self, member: RawMember) -> None:
         rides = member.epoch and self.rnd.random() < 0.5
         fetched = member.fetch(
             self._some() if rides else None,
@@ -128,11 +127,11 @@ class _Actor:
                 self.run.counts["fetch with records"] += 1
                 self.held.setdefault(partition, []).extend((first, last) for first, last, _ in ranges)
 
-    def _acknowledge(self, member: RawMember | ClusterMember) -> None:
+    def _acknowledge(self, member: RawMember) -> None:
         if given := self._some():
             self._count("ack", member.acknowledge(given))
 
-    def _renew(self, member: RawMember | ClusterMember) -> None:
+    def _renew(self, member: RawMember) -> None:
         given = {
             partition: [(*each, (RENEW,)) for each in sorted(held)] for partition, held in self.held.items() if held
         }
@@ -143,7 +142,7 @@ class _Actor:
         else:
             self.run.counts[f"renewing fetch {member.fetch(given).error}"] += 1
 
-    def _acknowledge_anything(self, member: RawMember | ClusterMember) -> None:
+    def _acknowledge_anything(self, member: RawMember) -> None:
         """Acknowledge what it may not hold, in a way that may be wrong."""
         if not member.assigned:
             return
@@ -155,7 +154,7 @@ class _Actor:
         types = self.rnd.choice(((ACCEPT,), (RELEASE,), (REJECT,), (GAP,), (RENEW,), (1, 2), (7,), ()))
         self._count("wrong ack", member.acknowledge({partition: [(max(first, 0), last, types)]}))
 
-    def _leave(self, member: RawMember | ClusterMember) -> None:
+    def _leave(self, member: RawMember) -> None:
         if self.rnd.random() < 0.5:
             self._count("close", member.acknowledge(self._some(), closes=True))
         else:
@@ -164,7 +163,7 @@ class _Actor:
             self.run.counts["leave"] += 1
         self.held.clear()
 
-    def _drop(self, member: RawMember | ClusterMember) -> None:
+    def _drop(self, member: RawMember) -> None:
         self.run.counts["drop"] += 1
         self.held.clear()
         if self.rnd.random() < 0.5:

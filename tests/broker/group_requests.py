@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple
 
 from kio.schema.alter_share_group_offsets.v0 import request as alter_schema
 from kio.schema.alter_share_group_offsets.v0.response import AlterShareGroupOffsetsResponse
@@ -16,18 +15,9 @@ from kio.schema.describe_share_group_offsets.v1 import request as describe_schem
 from kio.schema.describe_share_group_offsets.v1.response import DescribeShareGroupOffsetsResponse
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.share_group_describe.v1.response import ShareGroupDescribeResponse
-from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatRequest
-from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
-from kio.static.protocol import RequestPayload
 
-from sharestate.coordinator.wire import topic_id_bytes, topic_id_text
-from tests.broker.share_sessions import Partition
+from sharestate.testing.servers.raw_members import Asks, Assigned, by_topic_id
 
-JOIN: Final = 0
-LEAVE: Final = -1
-"""The member epochs of heartbeats by which members join and leave (ShareGroupHeartbeatRequest.json)."""
-
-_Heartbeat: Any = ShareGroupHeartbeatRequest
 _Describe: Any = ShareGroupDescribeRequest
 _DescribeOffsets: Any = describe_schema.DescribeShareGroupOffsetsRequest
 _DescribedGroup: Any = describe_schema.DescribeShareGroupOffsetsRequestGroup
@@ -38,52 +28,6 @@ _AlteredPartition: Any = alter_schema.AlterShareGroupOffsetsRequestPartition
 _DeleteOffsets: Any = delete_schema.DeleteShareGroupOffsetsRequest
 _DeletedTopic: Any = delete_schema.DeleteShareGroupOffsetsRequestTopic
 _DeleteGroups: Any = DeleteGroupsRequest
-
-Assigned: TypeAlias = Mapping[str, tuple[int, ...]]
-"""Partitions by topic id."""
-
-
-class Asks(Protocol):
-    """A broker, or a connection to one."""
-
-    def ask(self, request: RequestPayload, schema: type[Any], /) -> Any:  # noqa: ANN401 - an instance of the schema
-        """Return the answer to a request."""
-
-
-class Beat(NamedTuple):
-    """
-    The answer to a heartbeat.
-
-    Attributes:
-        error: The error's name.
-        epoch: The epoch of the member.
-        assigned: What it is to have; None if the answer does not say.
-    """
-
-    error: str
-    epoch: int
-    assigned: Assigned | None
-
-
-def heartbeat(  # noqa: PLR0913 - the fields of the request
-    to: Asks,
-    group_id: str,
-    member_id: str,
-    epoch: int,
-    topics: Iterable[str] | None = None,
-    rack_id: str | None = None,
-) -> Beat:
-    """Return the answer to a ShareGroupHeartbeat."""
-    request = _Heartbeat(
-        group_id=group_id,
-        member_id=member_id,
-        member_epoch=epoch,
-        rack_id=rack_id,
-        subscribed_topic_names=None if topics is None else tuple(topics),
-    )
-    answer = to.ask(request, ShareGroupHeartbeatResponse)
-    assigned = None if answer.assignment is None else _by_topic_id(answer.assignment.topic_partitions)
-    return Beat(answer.error_code.name, int(answer.member_epoch), assigned)
 
 
 class DescribedMember(NamedTuple):
@@ -115,7 +59,7 @@ def describe(to: Asks, group_id: str) -> Description:
             int(member.member_epoch),
             member.rack_id,
             tuple(member.subscribed_topic_names),
-            _by_topic_id(member.assignment.topic_partitions),
+            by_topic_id(member.assignment.topic_partitions),
         )
         for member in group.members
     }
@@ -175,14 +119,3 @@ def delete_group(to: Asks, group_id: str) -> str:
     (result,) = to.ask(_DeleteGroups(groups_names=(group_id,)), DeleteGroupsResponse).results
     name: str = result.error_code.name
     return name
-
-
-def partitions_of(assigned: Assigned) -> list[Partition]:
-    """Return the partitions that a share session fetches."""
-    return [
-        (uuid.UUID(bytes=topic_id_bytes(topic, "topic")), at) for topic, indices in assigned.items() for at in indices
-    ]
-
-
-def _by_topic_id(topics: Iterable[Any]) -> dict[str, tuple[int, ...]]:
-    return {topic_id_text(topic.topic_id.bytes): tuple(map(int, topic.partitions)) for topic in topics}

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -27,11 +28,10 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.serial import entity_reader
 from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_text
-from sharestate.persister.kafka.frames import FrameBuffer, request_frame
+from sharestate.testing.servers import RawConnection
 from tests.oracle.build import FLAGS, fetch_jar, fetch_jars
 
 USER: Final = "ann"
@@ -284,15 +284,8 @@ class KafkaBroker:
 
     def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         """Return the answer to a request, of kio's class *schema*."""
-        with socket.create_connection(("127.0.0.1", self._port), 60) as connection:
-            connection.sendall(request_frame(request, 1, "tests"))
-            buffer = FrameBuffer()
-            frames: list[bytes] = []
-            while not frames:
-                frames += buffer.frames(connection.recv(2**16))
-        _, at = entity_reader(schema.__header_schema__)(frames[0], 0)
-        response, _ = entity_reader(schema)(frames[0], at)
-        return response
+        with closing(RawConnection(self.address, "tests", patience_s=60)) as connection:
+            return connection.ask(request, schema)
 
     def _certificate(self) -> bytes:
         """Return a key and a certificate in one PEM file; Kafka takes keys in PKCS 8 only."""

@@ -10,11 +10,10 @@ from typing import TypeAlias
 
 from attrs import Factory, define, field, frozen
 
-from tests.broker.cluster_members import ClusterMember
+from sharestate.testing.servers import RawMember
+from sharestate.testing.servers.share_sessions import Note, nobody
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.kafka_cluster import KafkaCluster
-from tests.broker.notes import Note, nobody
-from tests.broker.raw_members import RawMember
 
 Work: TypeAlias = "Callable[[Run, random.Random], None]"
 """What a thread does while a load goes on."""
@@ -88,10 +87,8 @@ class Run:
     times: int = 0
     """How many times it has begun."""
 
-    def member(self, group: Group) -> RawMember | ClusterMember:
+    def member(self, group: Group) -> RawMember:
         """Return a member by hand of a group, which has not joined yet."""
-        if isinstance(self.broker, KafkaCluster):
-            return ClusterMember(self.broker.addresses, group.group_id, group.topics, self.note)
         return RawMember(self.broker.address, group.group_id, group.topics, note=self.note)
 
     def happened(self, what: str, **more: object) -> None:

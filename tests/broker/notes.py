@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 from attrs import define, field
 
-Note: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Takes a note."""
-
-
-def nobody(_: Mapping[str, Any]) -> None:
-    """Take no note."""
-
-
-def now() -> str:
-    """Return the time as request logs have it, in UTC with microseconds."""
-    return datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+from sharestate.testing.servers.share_sessions import now
 
 
 def spans(offsets: Iterable[int]) -> list[list[int]]:

@@ -18,12 +18,13 @@ from attrs import define
 from confluent_kafka import AcknowledgeType, Consumer, KafkaException, Message, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from sharestate.testing.servers.share_sessions import Note, nobody
 from tests.broker.actors import acts
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.kafka_cluster import KafkaCluster
 from tests.broker.loads import Group, Load, Run, Topic, Work
 from tests.broker.members import configure
-from tests.broker.notes import Note, nobody, spans
+from tests.broker.notes import spans
 
 CODECS: Final = ("none", "lz4", "gzip")
 

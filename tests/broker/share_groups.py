@@ -12,13 +12,12 @@ from sharestate.broker.groups.records import GroupRecord, GroupRecordType, State
 from sharestate.persister import PartitionIdLeaderEpochData, ReadSummaryParameters
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.segments import LogReader
+from sharestate.testing.servers import RawConnection
+from sharestate.testing.servers.raw_members import JOIN, Beat, Membership, heartbeat
 from tests.broker import group_requests
-from tests.broker.group_requests import JOIN, Beat, Description, heartbeat
+from tests.broker.group_requests import Description
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure
-from tests.broker.notes import nobody
-from tests.broker.raw_members import Membership
-from tests.broker.share_sessions import RawConnection
 
 INTERVAL: Final = "share.assignment.interval.ms"
 PARTITIONS: Final = 3
@@ -108,7 +107,7 @@ def connected(broker: KafkaBroker) -> Iterator[RawConnection]:
     connection = RawConnection(broker.address, "tests")
     try:
         give_up_s = time.monotonic() + PATIENCE_S
-        while Membership("any", [], None, nobody).coordinator(connection)[0] != "none":
+        while Membership("any", []).coordinator(connection)[0] != "none":
             assert time.monotonic() < give_up_s
             time.sleep(0.1)
         yield connection

@@ -43,14 +43,15 @@ from sharestate.broker.groups.records import GroupRecord, TargetAssignmentMetada
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister import InMemoryPersister, PartitionErrorData, Result
 from sharestate.segments import segment_files
+from sharestate.testing.servers import RawConnection
+from sharestate.testing.servers.raw_members import JOIN, LEAVE, Beat, heartbeat
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
 from tests.broker.conftest import RACK, SETTINGS
-from tests.broker.group_requests import JOIN, LEAVE, Beat, DescribedMember, Description
+from tests.broker.group_requests import DescribedMember, Description
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S
 from tests.broker.share_groups import PARTITIONS, Group, connected, known_topics, written
-from tests.broker.share_sessions import RawConnection
 
 pytestmark = pytest.mark.broker
 
@@ -97,7 +98,7 @@ class Beside:
     ) -> Beat:
         """Send a heartbeat to both, which answer and write the same, and return the answer."""
         names = None if names is None else tuple(names)
-        answer = group_requests.heartbeat(self.group.to, self.group.group_id, member_id, epoch, names, rack_id)
+        answer = heartbeat(self.group.to, self.group.group_id, member_id, epoch, names, rack_id)
         self.take(answer, member_id, epoch, names, rack_id)
         return answer
 
@@ -350,7 +351,7 @@ def test_what_is_loaded_is_the_brokers_group(broker: KafkaBroker, to: RawConnect
     With KEEP_GROUPS=directory in the environment both are kept there, for tests without a broker.
     """
     coordinator = GroupCoordinator(GROUP_PROFILES[PROFILES[broker.kafka]], order=AssignmentOrder.JAVA)
-    cluster = to.ask(
+    cluster: Any = to.ask(
         _Metadata(topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False),
         MetadataResponse,
     )

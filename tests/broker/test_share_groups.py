@@ -18,14 +18,14 @@ from sharestate.broker.groups.records import (
     TargetAssignmentMetadataValue,
     encode_record,
 )
+from sharestate.testing.servers import FetchLimits, RawConnection, RawShareSession
+from sharestate.testing.servers.raw_members import JOIN, LEAVE, Beat, heartbeat, partitions_of
 from tests.broker import group_requests
 from tests.broker.administration import delete_topic, grow_topic
 from tests.broker.conftest import RACK, RELEASES, SETTINGS, running
-from tests.broker.group_requests import JOIN, LEAVE, Beat, heartbeat, partitions_of
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure, produce
 from tests.broker.share_groups import INTERVAL, Group, connected, kinds, known_topics, written
-from tests.broker.share_sessions import FetchLimits, RawConnection, ShareSession
 
 pytestmark = pytest.mark.broker
 
@@ -272,7 +272,7 @@ def wait_for_epoch(group: Group, member_id: str, epoch: int, wanted: int) -> int
 
 def first_delivered(group: Group, partition: int) -> int:
     """Return the first offset that a member gets of a partition, to which records are written all the time."""
-    session = ShareSession(group.broker.address, group.group_id, "A")
+    session = RawShareSession(group.broker.address, group.group_id, "A")
     wanted = partitions_of({group.topic_id: (partition,)})
     give_up_s = time.monotonic() + PATIENCE_S
     acquired: list[tuple[int, int, int]] = []

@@ -29,13 +29,9 @@ from sharestate.broker.sessions import (
     request_error,
 )
 from sharestate.coordinator.wire import topic_id_bytes, topic_id_text
-from tests.broker.administration import delete_topic
-from tests.broker.conftest import SETTINGS
-from tests.broker.group_requests import JOIN, partitions_of
-from tests.broker.kafka_broker import KafkaBroker
-from tests.broker.members import PATIENCE_S, produce
-from tests.broker.share_groups import Group, connected
-from tests.broker.share_sessions import (
+from sharestate.testing.servers import RawConnection
+from sharestate.testing.servers.raw_members import JOIN, partitions_of
+from sharestate.testing.servers.share_sessions import (
     ACCEPT,
     NOTHING,
     RELEASE,
@@ -45,12 +41,16 @@ from tests.broker.share_sessions import (
     Fetched,
     FetchLimits,
     Partition,
-    RawConnection,
     acknowledge_request,
     acknowledged_of,
     fetch_request,
     fetched_of,
 )
+from tests.broker.administration import delete_topic
+from tests.broker.conftest import SETTINGS
+from tests.broker.kafka_broker import KafkaBroker
+from tests.broker.members import PATIENCE_S, produce
+from tests.broker.share_groups import Group, connected
 
 pytestmark = pytest.mark.broker
 

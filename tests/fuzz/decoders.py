@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from base64 import b64decode
@@ -18,6 +19,7 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
 from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch
+from sharestate.audit import OperationsError
 from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
 from sharestate.conversation.compare import Level
@@ -32,6 +34,7 @@ from sharestate.coordinator import (
     decode_record,
     encode_record,
 )
+from sharestate.dead_letter_topic import LetterFile, LetterFiles, analyze_letters, read_contents, redrive_ranges
 from sharestate.errors import (
     HistoryError,
     MalformedInputError,
@@ -59,7 +62,7 @@ from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
-from tests.fuzz import client_requests, request_logs
+from tests.fuzz import client_operations, client_requests, request_logs
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
@@ -159,6 +162,23 @@ def _read_lines(data: bytes) -> None:
         record = logged.decode()
         StateTopic().add(logged)
         assert read_json(write_json(decoded_form(record)))
+
+
+# ---- JSON lines of dead-letter topics
+
+
+def _letters() -> list[bytes]:
+    lines = gzip.decompress((DATA / "dead-letters" / "kcat.jsonl.gz").read_bytes()).splitlines()
+    return [b"\n".join(lines[begin : begin + 4]) for begin in range(0, len(lines), 12)]
+
+
+def _read_letters(data: bytes) -> None:
+    with _in_memory(data) as file:
+        contents = read_contents(LetterFiles([LetterFile("dlq.sorters", file)]))
+        analysis = analyze_letters("dlq.sorters", contents)
+        assert sum(analysis.patterns.by_pattern().values()) == analysis.records
+        assert write_json(analysis.to_json())
+        assert sum(each.records for each in redrive_ranges(analysis)) == analysis.records
 
 
 # ---- log segments
@@ -459,6 +479,7 @@ DECODERS: Final = {
     "records": Decoder(_records, damaged, _read_record, (RecordFormatError,)),
     "group records": Decoder(_group_records, damaged, _read_group_record, (RecordFormatError,)),
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
+    "dead letters": Decoder(_letters, _damaged_lines, _read_letters, (UnreadableFileError,), 20),
     "segments": Decoder(_segments, damaged_batches, _read_segment, (SegmentError,)),
     "responses": Decoder(_responses, _framed, _read_response, (ResponseFormatError,)),
     "requests of clients": Decoder(client_requests.samples, damaged, client_requests.read, (RequestFormatError,)),
@@ -467,6 +488,9 @@ DECODERS: Final = {
     ),
     "histories": Decoder(_json_history, _damaged_lines, _read_history, (HistoryError, MalformedInputError), 10),
     "histories in Parquet": Decoder(_parquet, damaged, _read_parquet, (HistoryError, MalformedInputError), 20),
+    "operations of clients": Decoder(
+        client_operations.samples, client_operations.damaged_file, client_operations.judge, (OperationsError,), 40
+    ),
     "files of SQLite": Decoder(_state_files, damaged, _read_state_file, (StateLogError,), 20),
     "snapshots": Decoder(_snapshots, damaged_json, _read_snapshot, (SnapshotError, MalformedInputError)),
     "states of replays": Decoder(

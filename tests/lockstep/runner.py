@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from attrs import define, field
 
-from tests.broker.share_sessions import RawConnection
+from sharestate.testing.servers import RawConnection
 from tests.lockstep.names import Names
 from tests.lockstep.steps import BUSY_MS, ROUND_MS, How, Step, Taken
 from tests.lockstep.wire import Fields, json_of, request_of, response_schema

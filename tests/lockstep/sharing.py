@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from tests.broker.share_sessions import ACCEPT, GAP, REJECT, RELEASE, RENEW
+from sharestate.testing.servers import ACCEPT, GAP, REJECT, RELEASE, RENEW
 from tests.lockstep import producing
 from tests.lockstep.drawing import Draw
 from tests.lockstep.steps import How, Step

@@ -21,8 +21,10 @@ MOST_LINES = 600
 FEWEST_LINES = 60
 
 SMALL = {
+    "cli/interrupts.py": "what two modules need while they load others, one of them without click",
     "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
+    "history/kafka_defects.py": "what a node does and the check of logs expects, in one place below both",
     "log_check/former_leader.py": "what outlives the share partition that is checked, so it is no part of its state",
     "log_check/lock_durations.py": "what no order of steps decides, so the search knows nothing of it",
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",
@@ -30,7 +32,6 @@ SMALL = {
     "partition/compacted.py": "a cause by itself, found where aborted transactions and the log start are found",
     "spark/largest_partition.py": "one judgement for the job and the command, which has to begin without Spark",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
-    "testing/groups/event_checks.py": "what a file may ask of a machine, of which drawn events know nothing",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
     "broker/groups/settings.py": "what an administrator sets, which every other module of the coordinator reads",
     "testing/groups/settings.py": "what the model, the events and the machine are all given, so it is none of theirs",

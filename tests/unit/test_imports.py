@@ -131,6 +131,7 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
         ("hypothesis", "sharestate.testing.protocol.strategies", "testing"),
         ("xxhash", "sharestate.broker.groups.metadata_hash", "broker"),
         ("kio", "sharestate.persister.kafka", "kafka"),
+        ("kio", "sharestate.testing.servers", "kafka"),
     ],
 )
 def test_without_a_library_the_error_names_the_extra(library: str, module: str, extra: str) -> None:

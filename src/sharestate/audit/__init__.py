@@ -26,9 +26,10 @@ from sharestate.audit.operations import (
     SettingsOperation,
     View,
 )
-from sharestate.audit.verdicts import JUDGED, Audit, AuditFinding, AuditVerdict, GuaranteeVerdict
+from sharestate.audit.verdicts import CONFORMANCE, JUDGED, Audit, AuditFinding, AuditVerdict, GuaranteeVerdict
 
 __all__ = [
+    "CONFORMANCE",
     "JUDGED",
     "AcknowledgeOperation",
     "AcknowledgedAs",

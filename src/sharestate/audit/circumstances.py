@@ -12,7 +12,10 @@ from attrs import field, frozen, validators
 
 from sharestate.audit.clocks import ClockBounds
 from sharestate.audit.operation_log import NEVER_US, OperationLog, SharePartitionName, TimeSpan
-from sharestate.audit.operations import View
+from sharestate.audit.operations import SettingsOperation, View
+
+KAFKA_RELEASES: Final = ("4.2", "4.3", "4.4")
+"""The releases of Kafka of which it is known how records come again; these do it in the same way."""
 
 CLOCK_TOLERANCE_MS: Final = 100
 """By how much a time on a broker may differ from what a client measures, without a reason: locks are counted in whole
@@ -26,6 +29,12 @@ _SETTINGS_SLACK_US: Final = 10_000_000
 need, which get it with the metadata. [µs]"""
 
 _US_OF_MS: Final = 1000
+
+_NEAR: Final = 16
+"""How many spans are looked at for the one that began last; else the one that ends last is named. [spans]"""
+
+_MOST_CHANGES: Final = 16
+"""How many values of a setting may be in force at once; with more, all that it ever had are. [changes]"""
 
 
 @frozen(kw_only=True)
@@ -53,6 +62,9 @@ class AuditSettings:
 
     auto_offset_reset: str | None = None
     """Where groups begin of which nothing says it; not known if None."""
+
+    kafka: str | None = field(default=None, validator=validators.optional(validators.in_(KAFKA_RELEASES)))
+    """The release of Kafka with which the brokers are compared where guarantees say nothing; none if None."""
 
     clock_tolerance_ms: float = field(default=CLOCK_TOLERANCE_MS, validator=validators.ge(0))
     """By how much a time on a broker may differ from what a client measures. [ms]"""
@@ -95,20 +107,56 @@ class Act(NamedTuple):
     last: int
 
 
+class _Members(NamedTuple):
+    """
+    What all members of a group have in common.
+
+    Attributes:
+        is_wire: Whether they have written down the answers of brokers.
+        is_complete: Whether they have written down all that they did.
+        is_comparable: Whether their clocks have bounds against the first clock.
+    """
+
+    is_wire: bool
+    is_complete: bool
+    is_comparable: bool
+
+
+class _Changes(NamedTuple):
+    """
+    The values that a setting of a group has had, in their order as far as clocks show it.
+
+    Attributes:
+        times_us: When each was read. [µs]
+        clocks: On which clock.
+        values: The values.
+        least: The least of them.
+        most: The largest of them.
+    """
+
+    times_us: list[int]
+    clocks: list[int]
+    values: list[int]
+    least: int
+    most: int
+
+
 class _Spans:
     """Spans of one clock, by their begins; asked whether one of them may lie between two acts."""
 
     def __init__(self, spans: Iterable[TimeSpan]) -> None:
         self._spans = sorted(spans)
         self._begins = [span.begin_us for span in self._spans]
-        self._latest = [*accumulate((span.end_us for span in self._spans), max)]
+        self._latest = [*accumulate(self._spans, _later)]
 
     def first(self, since_us: int, until_us: int) -> TimeSpan | None:
         """Return a span that begins at *until_us* at the latest, and does not end before *since_us*."""
         position = bisect_right(self._begins, until_us)
-        if not position or self._latest[position - 1] < since_us:
+        if not position or self._latest[position - 1].end_us < since_us:
             return None
-        return next(span for span in reversed(self._spans[:position]) if span.end_us >= since_us)
+        near = range(position - 1, max(position - _NEAR, 0) - 1, -1)
+        found = (self._spans[number] for number in near if self._spans[number].end_us >= since_us)
+        return next(found, self._latest[position - 1])
 
     def count_since(self, since_us: int) -> int:
         """Return how many begin at *since_us* or later."""
@@ -118,6 +166,10 @@ class _Spans:
     def begin_us(self) -> int:
         """The begin of the first of them. [µs]"""
         return self._begins[0]
+
+
+def _later(span: TimeSpan, other: TimeSpan) -> TimeSpan:
+    return other if other.end_us >= span.end_us else span
 
 
 _SpansByClock = dict[int, _Spans]
@@ -150,11 +202,19 @@ class Circumstances:
         self._most = clocks.most_us
         self._gone = {of: _by_clock(spans) for of, spans in log.gone.items()}
         self._altered = {key: _by_clock(spans) for key, spans in log.alterations.items()}
-        self._faults: dict[tuple[str, int], _SpansByClock] = {}
-        self._in_force: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
-        self._unseen = {group: self._unseen_spans(group) for group in log.groups()}
+        self._of_members: dict[str, _Members] = {}
+        self._faults = self._fault_spans()
+        self._settings: defaultdict[str, list[tuple[int, SettingsOperation]]] = defaultdict(list)
+        for number, read in log.settings:
+            self._settings[read.group].append((number, read))
+        self._in_force: dict[tuple[str, str], _Changes] = {}
+        self._words: dict[tuple[str, str], set[str]] = {}
+        gone: defaultdict[str, list[TimeSpan]] = defaultdict(list)
+        for (group, _), spans in log.gone.items():
+            gone[group] += spans
+        self._unseen = {group: self._unseen_spans(group, gone.get(group, [])) for group in log.groups()}
 
-    def _unseen_spans(self, group: str) -> _SpansByClock:
+    def _unseen_spans(self, group: str, gone: list[TimeSpan]) -> _SpansByClock:
         """
         Return when records may have been acquired unseen, and freed: fetches without an answer, and crashes.
 
@@ -163,7 +223,6 @@ class Circumstances:
         log = self.log
         lost = [self._of_operation(number, "unanswered") for number in log.unanswered.get(group, ())]
         freeing = {"crashed"} if self.sees_all(group) else {"crashed", "closed"}
-        gone = (span for (name, _), spans in log.gone.items() if name == group for span in spans)
         return _by_clock([*lost, *(span for span in gone if span.what in freeing)])
 
     def _of_operation(self, number: int, what: str) -> TimeSpan:
@@ -220,14 +279,19 @@ class Circumstances:
 
     def fault(self, key: SharePartitionName, act: Act, other: Act) -> TimeSpan | None:
         """Return a fault that may have been between *act* and *other*."""
-        return self._between(self._faults_of(key), act, other) if self.log.faults else None
+        found = (self._between(spans, act, other) for spans in self._faults_of(key))
+        return next((span for span in found if span is not None), None)
+
+    def may_have_failed(self, key: SharePartitionName) -> bool:
+        """Return whether a fault may have been about a share partition at all."""
+        return bool(self._faults_of(key))
 
     def unseen(self, key: SharePartitionName, born: Act | None, act: Act) -> bool:
         """Return whether, before *act*, a record that was *born* then may have been acquired unseen."""
         if born is not None:
             spans = self._unseen.get(key.group)
             return self._between(spans, born, act) is not None or self.fault(key, born, act) is not None
-        everything = (self._unseen.get(key.group, {}), self._faults_of(key))
+        everything = (self._unseen.get(key.group, {}), *self._faults_of(key))
         return any(
             own.begin_us <= self.latest_us(act.end_us, act.clock, clock)
             for by_clock in everything
@@ -239,16 +303,19 @@ class Circumstances:
         spans = self._unseen.get(group, {}).items()
         return sum(own.count_since(self.earliest_us(act.begin_us, act.clock, clock)) for clock, own in spans)
 
-    def _faults_of(self, key: SharePartitionName) -> _SpansByClock:
+    def _fault_spans(self) -> dict[tuple[str | None, int | None], _SpansByClock]:
+        """Return when faults were, by the topic and the partition that they name."""
+        spans: defaultdict[tuple[str | None, int | None], list[TimeSpan]] = defaultdict(list)
+        for span, topic, partition in (*self.log.faults, *self.log.moves):
+            spans[topic, partition].append(span)
+        return {named: _by_clock(own) for named, own in spans.items()}
+
+    def _faults_of(self, key: SharePartitionName) -> list[_SpansByClock]:
         _, topic, partition = key
-        faults = self._faults.get((topic, partition))
-        if faults is None:
-            faults = self._faults[topic, partition] = _by_clock(
-                span
-                for span, named, number in self.log.faults
-                if named in {None, topic} and number in {None, partition}
-            )
-        return faults
+        if not self._faults:
+            return []
+        named = ((topic, partition), (topic, None), (None, partition), (None, None))
+        return [self._faults[each] for each in named if each in self._faults]
 
     # ---- settings
 
@@ -259,16 +326,17 @@ class Circumstances:
         The first one that is seen counts from the beginning.
         """
         changes = self._changes(group, name)
-        if not changes:
+        if not changes.values:
             given = getattr(self.settings, name)
             return None if given is None else (given, given)
-        values = {value for _, _, value in changes}
-        if len(values) > 1 and act is not None:
-            values = {
-                value
-                for number, (_, _, value) in enumerate(changes)
-                if self._may_be_in_force(changes[number : number + 2], act, is_first=number == 0)
-            }
+        if changes.least == changes.most or act is None:
+            return changes.least, changes.most
+        near: Sequence[int] = self._near(changes, act)
+        if len(changes.values) <= _MOST_CHANGES:
+            near = [number for number in near if self._may_be_in_force(changes, number, act)]
+        if len(near) > _MOST_CHANGES:
+            return changes.least, changes.most
+        values = [changes.values[number] for number in near]
         return min(values), max(values)
 
     def lock_us(self, group: str, act: Act) -> tuple[int, int] | None:
@@ -278,36 +346,79 @@ class Circumstances:
 
     def words_in_force(self, group: str, name: str) -> set[str]:
         """Return all values that a setting in words has had, or stands for it; empty if unknown."""
-        seen = {getattr(read, name) for _, read in self.log.settings if read.group == group} - {None}
-        return seen or {getattr(self.settings, name)} - {None}
+        words = self._words.get((group, name))
+        if words is None:
+            seen = {getattr(read, name) for _, read in self._settings.get(group, ())} - {None}
+            words = self._words[group, name] = seen or {getattr(self.settings, name)} - {None}
+        return words
 
-    def _changes(self, group: str, name: str) -> list[tuple[int, int, int]]:
-        """Return when a setting was read, on which clock, and its value, as far as clocks order it."""
+    def _changes(self, group: str, name: str) -> _Changes:
+        """Return the values that a setting has had, in their order as far as clocks show it."""
         changes = self._in_force.get((group, name))
         if changes is None:
             log = self.log
-            changes = [
+            seen = [
                 (log.begin_us[number], log.client_of(number).clock, value)
-                for number, read in log.settings
-                if read.group == group and (value := getattr(read, name)) is not None
+                for number, read in self._settings.get(group, ())
+                if (value := getattr(read, name)) is not None
             ]
-            changes.sort(key=lambda change: self.shifted_us(change[0], change[1]))
-            self._in_force[group, name] = changes
+            seen.sort(key=lambda change: self.shifted_us(change[0], change[1]))
+            values = [value for *_, value in seen]
+            changes = self._in_force[group, name] = _Changes(
+                [time_us for time_us, *_ in seen],
+                [clock for _, clock, _ in seen],
+                values,
+                min(values, default=0),
+                max(values, default=0),
+            )
         return changes
 
-    def _may_be_in_force(self, changes: Sequence[tuple[int, int, int]], act: Act, *, is_first: bool) -> bool:
-        """Return whether the first of *changes* may be in force at *act*, the second being the next one."""
-        at_us, clock, _ = changes[0]
-        if not is_first and self.latest_us(act.end_us, act.clock, clock) < at_us - _SETTINGS_SLACK_US:
+    def _near(self, changes: _Changes, act: Act) -> range:
+        """Return which of *changes* may be in force at *act*, and perhaps more: all, if clocks do not order them."""
+        clock = changes.clocks[0]
+        if any(other != clock for other in changes.clocks):
+            return range(len(changes.values))
+        earliest = self.earliest_us(act.begin_us, act.clock, clock) - _SETTINGS_SLACK_US
+        latest = self.latest_us(act.end_us, act.clock, clock) + _SETTINGS_SLACK_US
+        return range(
+            max(bisect_left(changes.times_us, earliest) - 1, 0), max(bisect_right(changes.times_us, latest), 1)
+        )
+
+    def _may_be_in_force(self, changes: _Changes, number: int, act: Act) -> bool:
+        """Return whether the one of *changes* with that number may be in force at *act*, when the next one may not."""
+        at_us, clock = changes.times_us[number], changes.clocks[number]
+        if number and self.latest_us(act.end_us, act.clock, clock) < at_us - _SETTINGS_SLACK_US:
             return False
-        if len(changes) == 1:
+        if number + 1 == len(changes.values):
             return True
-        next_us, next_clock, _ = changes[1]
+        next_us, next_clock = changes.times_us[number + 1], changes.clocks[number + 1]
         return self.earliest_us(act.begin_us, act.clock, next_clock) <= next_us + _SETTINGS_SLACK_US
 
     # ---- clients
 
+    def is_wire(self, group: str) -> bool:
+        """Return whether all members of *group* have written down the answers of brokers."""
+        return self._members(group).is_wire
+
+    def is_complete(self, group: str) -> bool:
+        """Return whether all members of *group* have written down all that they did."""
+        return self._members(group).is_complete
+
+    def is_comparable(self, group: str) -> bool:
+        """Return whether the clocks of all members of *group* have bounds against the first clock."""
+        return self._members(group).is_comparable
+
     def sees_all(self, group: str) -> bool:
         """Return whether all answers of brokers to members of *group* are in the log."""
-        own = (self.log.clients[client] for client in self.log.members[group])
-        return all(client.complete and client.view is View.WIRE for client in own)
+        return self.is_wire(group) and self.is_complete(group)
+
+    def _members(self, group: str) -> _Members:
+        found = self._of_members.get(group)
+        if found is None:
+            own = [self.log.clients[client] for client in self.log.members[group]]
+            found = self._of_members[group] = _Members(
+                all(client.view is View.WIRE for client in own),
+                all(client.complete for client in own),
+                all(self.clocks.are_comparable(clock, 0) for clock in {client.clock for client in own}),
+            )
+        return found

@@ -118,6 +118,16 @@ class Guarantee(StrEnum):
         "Every committed record is delivered until it is accepted or rejected, or the delivery limit is reached.",
         "what makes a record available again, how long locks last, and whether the next fetch offset goes back to it",
     )
+    THROTTLED_REDELIVERY = (
+        "throttled_redelivery",
+        "Records that keep failing come again in ever smaller pieces of their batch (Kafka 4.2 and later).",
+        "what a fetch takes of a batch that was delivered half as often as it may be, or more often",
+    )
+    LAST_DELIVERY_ALONE = (
+        "last_delivery_alone",
+        "A record comes alone when it comes for the last time (Kafka 4.2 and later).",
+        "whether a fetch stops before and behind a record at its last delivery",
+    )
     DELIVERY_ENDS = (
         "delivery_ends",
         "Once a member accepts all that it gets, it gets nothing more.",

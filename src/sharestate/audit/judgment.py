@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,7 @@ from sharestate.audit.produced import (
     deliveries_of,
 )
 from sharestate.audit.record_histories import RecordHistories, RecordHistory
+from sharestate.audit.redelivery import RedeliveryCheck
 from sharestate.audit.search import NO_DURATION, REFUSED, FoundLife, LifeSearch
 from sharestate.audit.verdicts import Audit, AuditFinding
 
@@ -45,6 +47,8 @@ _US_OF_MS: Final = 1000
 
 _NO_CLOCKS: Final = "nothing bounds the difference of clocks"
 _CONTRADICTION: Final = "what happened contradicts itself whatever the clocks show: they order nothing"
+
+_NOT_PRODUCED: Final = "it is delivered, and nobody has produced it"
 
 _BOUND: Final = "too many operations overlap for all orders to be tried"
 
@@ -154,6 +158,8 @@ class Judgment:
         for disorder in self._disorders[key]:
             self._find_disorder(disorder)
         self._judge(key)
+        if self._around.settings.kafka is not None:
+            self._compare(key)
         return self._part
 
     # ---- a share partition
@@ -181,7 +187,7 @@ class Judgment:
                 key,
                 history,
                 why_not_produced,
-                "it is delivered, and nobody has produced it",
+                "it is delivered before it is produced" if history.produced else _NOT_PRODUCED,
                 is_checked=bool(deliveries),
             )
             self._check_committed(key, history, deliveries)
@@ -219,7 +225,7 @@ class Judgment:
         if is_checked:
             tally.checked += history.records
         if hindrance is not None:
-            tally.find(self._finding(guarantee, key, history, what))
+            tally.find(partial(self._finding, guarantee, key, history, what))
 
     def _check_committed(self, key: SharePartitionName, history: RecordHistory, deliveries: list[Act]) -> None:
         """Check whether records of transactions were delivered before these were committed."""
@@ -250,6 +256,24 @@ class Judgment:
             return "", f"it is delivered before its transaction {name} is committed"
         comparable = all(self._around.clocks.are_comparable(act.clock, begin.clock) for act in deliveries)
         return (None if comparable else _NO_CLOCKS), ""
+
+    def _compare(self, key: SharePartitionName) -> None:
+        """Compare how records come again with what Kafka does."""
+        log, redelivery = self._log, RedeliveryCheck(self._around, key)
+        for guarantee, checked in redelivery.checked().items():
+            self._part.tallies[guarantee].checked += checked
+        for each in redelivery.different():
+            self._part.tallies[each.guarantee].find(
+                partial(
+                    AuditFinding,
+                    guarantee=each.guarantee,
+                    key=key,
+                    first_offset=log.first[each.row],
+                    last_offset=each.last_offset,
+                    what=each.what,
+                    places=(log.place(log.operation[each.row]),),
+                )
+            )
 
     # ---- lives
 
@@ -293,7 +317,7 @@ class Judgment:
     ) -> None:
         """Note what is broken, what is ambiguous, and what came again."""
         if found.broken is not None and found.act is not None:
-            finding = self._finding(found.broken, key, history, found.why, found.act)
+            finding = partial(self._finding, found.broken, key, history, found.why, found.act)
             self._part.tallies[found.broken].find(finding)
         for act in found.unjustified:
             refused[act.operation] += history.records
@@ -330,7 +354,7 @@ class Judgment:
         name = self._log.client_of(disorder.operation).name
         what = f"{name} gets it twice in one answer" if disorder.is_repeat else f"{name} gets it after later offsets"
         self._part.tallies[guarantee].find(
-            AuditFinding(
+            lambda: AuditFinding(
                 guarantee=guarantee,
                 key=disorder.key,
                 first_offset=disorder.first_offset,
@@ -353,7 +377,8 @@ class Judgment:
             if refused[operation] != sum(log.last[row] - log.first[row] + 1 for row in rows):
                 continue
             tally.find(
-                AuditFinding(
+                partial(
+                    AuditFinding,
                     guarantee=Guarantee.OWNER_MAY_ACKNOWLEDGE,
                     key=key,
                     first_offset=min(log.first[row] for row in rows),
@@ -375,9 +400,7 @@ class Judgment:
         if self._around.in_force(key.group, "record_lock_duration_ms") is None:
             tally.undecided(NO_DURATION, 1)
             return
-        if not all(
-            self._around.clocks.are_comparable(log.clients[client].clock, 0) for client in log.members[key.group]
-        ):
+        if not self._around.is_comparable(key.group):
             tally.undecided(_NO_CLOCKS, 1)
             return
         tally.checked += 1
@@ -386,7 +409,8 @@ class Judgment:
             rows = log.shared[key]
             at = (peak.at_us - self._begin_us) / 10**6
             tally.find(
-                AuditFinding(
+                partial(
+                    AuditFinding,
                     guarantee=Guarantee.RECORD_LOCKS,
                     key=key,
                     first_offset=min(log.first[row] for row in rows),
@@ -405,7 +429,7 @@ def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordH
     for produced in history.produced:
         for act in deliveries:
             orders.ends_after(act.clock, act.end_us, produced.clock, produced.begin_us)
-    if around.log.faults:  # after a fault, deliveries may count as those before
+    if around.may_have_failed(key):  # after a fault, deliveries may count as those before
         return
     counted = sorted((act for act in deliveries if act.what), key=lambda act: act.what)
     for before, act in pairwise(counted):

@@ -71,7 +71,8 @@ def code_name(code: int) -> str:
 
 
 def _has_fault(log: OperationLog, key: SharePartitionName) -> bool:
-    return any(topic in {None, key.topic} and number in {None, key.partition} for _, topic, number in log.faults)
+    faults = (*log.faults, *log.moves)
+    return any(topic in {None, key.topic} and number in {None, key.partition} for _, topic, number in faults)
 
 
 def _has_deletion(log: OperationLog, key: SharePartitionName) -> bool:

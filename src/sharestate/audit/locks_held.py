@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sharestate.audit.circumstances import Act, Circumstances
 from sharestate.audit.operation_log import NEVER_US, OperationRowKind, SharePartitionName
+
+_MOST_ACTS: Final = 30
+"""How many acts the life of a record may have that is counted: each of its deliveries is compared with all. [acts]"""
 
 
 class Peak(NamedTuple):
@@ -45,6 +48,8 @@ class LocksHeld:
     def count(self, life: Sequence[Act], records: int) -> None:
         """Count the deliveries of *records* with the same *life*."""
         around = self._around
+        if len(life) > _MOST_ACTS:
+            return  # what is not counted is not surely acquired
         for act in life:
             if act.kind != OperationRowKind.DELIVERED:
                 continue

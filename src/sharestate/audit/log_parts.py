@@ -73,6 +73,13 @@ def cut(operation: LoggedOperation) -> Iterator[tuple[TopicPartition, LoggedOper
         yield from _of_each(operation, operation.partitions)
 
 
+def rows_of(operation: LoggedOperation) -> int:
+    """Return how many rows a log has of an operation that ``cut`` has yielded."""
+    if isinstance(operation, FetchOperation | AcknowledgeOperation):
+        return sum(len(each.ranges) for each in operation.partitions)
+    return 1
+
+
 def _of_each(operation: Any, partitions: Sequence[Any]) -> Iterator[tuple[TopicPartition, LoggedOperation]]:  # noqa: ANN401 - of fetches and acknowledgements alike
     own: defaultdict[TopicPartition, list[Any]] = defaultdict(list)
     for each in partitions:
@@ -169,7 +176,10 @@ def _times_ms(operation: LoggedOperation) -> tuple[float, float]:
 
 
 def log_of_part(
-    files: Sequence[LoggedFile], common: Iterable[PlacedOperation], own: Iterable[PlacedOperation]
+    files: Sequence[LoggedFile],
+    common: Iterable[PlacedOperation],
+    own: Iterable[PlacedOperation],
+    rows_in_all: int = 0,
 ) -> OperationLog:
     """
     Return the log of some topic partitions.
@@ -178,6 +188,7 @@ def log_of_part(
         files: All files.
         common: What all have to know.
         own: What operations have of these topic partitions, by file and number; those in *common* are left out.
+        rows_in_all: How many rows the whole log has; 0 if this is all of it.
 
     Complexity:
         Memory for the columns of the log, and for *common*.
@@ -186,6 +197,7 @@ def log_of_part(
     known = set(map(_place, in_order))
     merged = merge(in_order, (each for each in own if _place(each) not in known), key=_place)
     log = OperationLog()
+    log.rows_in_all = rows_in_all
     for number, placed in groupby(merged, key=itemgetter(0)):
         for name, header in files[len(log.files) : number]:
             log.add(name, header, ())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sharestate.audit.circumstances import Act, Circumstances
@@ -42,6 +43,18 @@ class Quiet:
         self._around = circumstances
         self._log = circumstances.log
         self._found: dict[str, str] = {}
+        log = circumstances.log
+        self._last: dict[int, int] = {}
+        operations = [operation for operation, *_ in log.ends]
+        operations += [span.operation for span, _, _ in log.faults]
+        operations += [each for numbers in log.produced_unsaid.values() for each in numbers]
+        self._raise_all(self._last, operations)
+        self._last_produced: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for (topic, _), rows in log.produced.items():
+            self._raise_all(self._last_produced[topic], (log.operation[row] for row in rows))
+        self._keys: defaultdict[str, list[SharePartitionName]] = defaultdict(list)
+        for key in log.shared:
+            self._keys[key.group].append(key)
 
     def hindrance(self, group: str) -> str:
         """Return why the end of a group's log is not quiet; empty if it is."""
@@ -87,19 +100,21 @@ class Quiet:
 
     def _last_us(self, group: str) -> dict[int, int]:
         """Return when the last has happened that may make a record of the group available, on each clock. [µs]"""
-        log = self._log
-        topics = {key.topic for key in log.shared if key.group == group}
-        rows = [rows for key, rows in log.shared.items() if key.group == group]
-        rows += [rows for (topic, _), rows in log.produced.items() if topic in topics]
-        operations = {log.operation[row] for own in rows for row in own}
-        operations.update(operation for operation, *_ in log.ends)
-        operations.update(span.operation for span, _, _ in log.faults)
-        operations.update(each for numbers in log.produced_unsaid.values() for each in numbers)
-        last: dict[int, int] = {}
-        for operation in operations:
-            end = log.end_us[operation]
-            _raise(last, log.client_of(operation).clock, log.begin_us[operation] if end == NEVER_US else end)
+        log, last = self._log, dict(self._last)
+        for key in self._keys[group]:
+            self._raise_all(last, (log.operation[row] for row in log.shared[key]))
+        for topic in {key.topic for key in self._keys[group]}:
+            for clock, time_us in self._last_produced.get(topic, {}).items():
+                _raise(last, clock, time_us)
         return last
+
+    def _raise_all(self, last: dict[int, int], operations: Iterable[int]) -> None:
+        log, before = self._log, -1
+        for operation in operations:
+            if operation != before:  # rows of an operation stand next to each other
+                end = log.end_us[operation]
+                _raise(last, log.client_of(operation).clock, log.begin_us[operation] if end == NEVER_US else end)
+            before = operation
 
 
 def _raise(last: dict[int, int], clock: int, time_us: int) -> None:
@@ -128,7 +143,7 @@ class LostRecords:
         self._deleted = max((before for _, before in log.deletions.get((key.topic, key.partition), ())), default=0)
         self._around, self._group = circumstances, key.group
         self._hindrance = quiet.hindrance(key.group)
-        if not self._hindrance and not all(log.clients[client].complete for client in log.members[key.group]):
+        if not self._hindrance and not circumstances.is_complete(key.group):
             self._hindrance = "the log of a member is not complete"
         if log.alterations.get(key):
             self._hindrance = "the start offset was altered"

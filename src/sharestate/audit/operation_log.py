@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sharestate.audit.importers import open_log
+from sharestate.audit.operation_files import OperationsError
 from sharestate.audit.operations import (
     AcknowledgedAs,
     AcknowledgeOperation,
@@ -33,6 +34,8 @@ from sharestate.audit.operations import (
     SettingsOperation,
     View,
 )
+from sharestate.error_codes import ErrorCode
+from sharestate.errors import MalformedInputError
 
 NEVER_US: Final = 2**61
 """The end of what has no end: past every time, and far enough from 2**63 that differences fit. [µs]"""
@@ -47,6 +50,18 @@ ACKNOWLEDGED_AS: Final = tuple(AcknowledgedAs)
 """The acknowledge types by their numbers in rows."""
 
 _US_OF_MS: Final = 1000
+
+MOST_CLOCKS: Final = 256
+"""How many clocks there may be: their differences take the cube of that. [clocks]"""
+
+MOST_SHARE_PARTITIONS: Final = 200_000
+"""How many share partitions there may be, with those of which nothing was delivered. [share partitions]"""
+
+_LEADER_CODES: Final = frozenset(
+    int(code)
+    for code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH)
+)
+"""The codes with which a broker says that it does not lead a partition, or not any more."""
 
 T = TypeVar("T")
 
@@ -188,11 +203,13 @@ class OperationLog:
         polls: By group and client: the begin of the last fetch that brought nothing.
         left: By group and client, the operation with which it has left or crashed, and not fetched again.
         faults: Times in which leaders may have changed, each with its topic and partition.
+        moves: The same of leaders that were seen to have changed, by what a broker has answered.
         deletions: Of each topic and partition, what was deleted: the operation's number, and the first offset left.
         alterations: Of each share partition, when its start offset was altered.
         disorders: What overlaps or stands in the wrong order in an answer.
         answers: How many answers to fetches had records of a share partition.
         largest: The most records of a share partition that came in one answer.
+        rows_in_all: How many rows there are, with those in other parts of the log; 0 if there are none.
     """
 
     def __init__(self) -> None:
@@ -217,14 +234,17 @@ class OperationLog:
         self.polls: dict[tuple[str, int], int] = {}
         self.left: dict[tuple[str, int], int] = {}
         self.faults: list[tuple[TimeSpan, str | None, int | None]] = []
+        self.moves: list[tuple[TimeSpan, str, int]] = []
         self.deletions: defaultdict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         self.alterations: defaultdict[SharePartitionName, list[TimeSpan]] = defaultdict(list)
         self.disorders: list[Disorder] = []
         self.answers: Counter[SharePartitionName] = Counter()
         self.largest: defaultdict[SharePartitionName, int] = defaultdict(int)
+        self.rows_in_all = 0
         self._clock_numbers: dict[str, int] = {}
         self._client_numbers: dict[str, int] = {}
         self._transaction_numbers: dict[tuple[int, str], int] = {}
+        self._served_us: dict[tuple[int, str, int], int] = {}
         self._not_back: dict[tuple[str, int], int] = {}
 
     def __len__(self) -> int:
@@ -241,11 +261,17 @@ class OperationLog:
             file: Its name.
             header: Its header.
             operations: The operations with their lines, those of each client in the order in which they began.
+
+        Raises:
+            OperationsError: Another file has the client with another clock or view, or there are too many clocks.
         """
         self.files.append(file)
         number = len(self.files) - 1
         for line, operation in operations:
-            client = self._client(operation.client or header.client or file, header)
+            try:
+                client = self._client(operation.client or header.client or file, header)
+            except MalformedInputError as error:
+                raise OperationsError(error.message, file, line, error.field or "") from error
             self.file.append(number)
             self.line.append(line)
             self.client.append(client)
@@ -256,9 +282,20 @@ class OperationLog:
         if number is None:
             number = self._client_numbers[name] = len(self.clients)
             clock = _numbered(self._clock_numbers, self.clocks, header.clock or name)
+            if len(self.clocks) > MOST_CLOCKS:
+                message = f"more than {MOST_CLOCKS} clocks: name the clock of clients on one host"
+                raise MalformedInputError(message, "clock")
             self.clients.append(Client(name, clock, header.view, header.complete))
-        elif not header.complete and self.clients[number].complete:
-            self.clients[number] = self.clients[number]._replace(complete=False)
+            return number
+        known = self.clients[number]
+        if self.clocks[known.clock] != (header.clock or name):
+            message = f"client {name} has clock {self.clocks[known.clock]} in another file: these are two clients"
+            raise MalformedInputError(message, "clock")
+        if known.view is not header.view:
+            message = f"client {name} has view {known.view} in another file: these are two clients"
+            raise MalformedInputError(message, "view")
+        if known.complete and not header.complete:
+            self.clients[number] = known._replace(complete=False)
         return number
 
     def _add(self, operation: LoggedOperation, client: int) -> None:
@@ -273,13 +310,16 @@ class OperationLog:
 
     def _add_fetch(self, operation: FetchOperation, client: int) -> None:
         self.members[operation.group].add(client)
-        brought = False
-        lost = operation.end_ms is None
+        lost = operation.end_ms is None or any(code for *_, code in operation.partitions)
+        brought: dict[SharePartitionName, tuple[DeliveredRange, ...]] = {}
         for topic, partition, ranges, code in operation.partitions:
+            if code or (ranges and self.clients[client].view is View.WIRE):  # else it may have waited for long
+                self._note_leader(client, topic, partition, code)
             if ranges:
-                brought = True
-                self._add_delivered(SharePartitionName(operation.group, topic, partition), ranges)
-            lost = lost or code != 0
+                key = SharePartitionName(operation.group, topic, partition)
+                brought[key] = (*brought[key], *ranges) if key in brought else ranges
+        for key, ranges in brought.items():
+            self._add_delivered(key, ranges)
         if operation.end_ms is None:
             self.unanswered[operation.group].append(len(self) - 1)
         if lost:
@@ -317,11 +357,20 @@ class OperationLog:
         for topic, partition, ranges, code in operation.partitions:
             answer = NO_ANSWER if code is None or operation.end_ms is None else code
             lost = lost or answer == NO_ANSWER
+            self._note_leader(client, topic, partition, answer)
             rows = self.shared[SharePartitionName(operation.group, topic, partition)]
             for first, last, type_ in ranges:
                 self._row(rows, OperationRowKind.ACKNOWLEDGED, first, last, ACKNOWLEDGED_AS.index(type_), answer)
         if lost:
             self._add_gone(operation.group, client, "unanswered")
+
+    def _note_leader(self, client: int, topic: str, partition: int, code: int) -> None:
+        """Note that a broker leads a partition, or not any more: since it has last done a client's will."""
+        if not code:
+            self._served_us[client, topic, partition] = self.begin_us[-1]
+        elif code in _LEADER_CODES:
+            begin_us = self._served_us.get((client, topic, partition), -NEVER_US)
+            self.moves.append((self._span("leader moved")._replace(begin_us=begin_us), topic, partition))
 
     def _add_produced(self, operation: ProduceOperation, client: int) -> None:
         key = operation.topic, operation.partition
@@ -405,13 +454,30 @@ class OperationLog:
         """Return the client of an operation."""
         return self.clients[self.client[operation]]
 
+    def rows_of(self, key: SharePartitionName) -> int:
+        """Return how many rows are about the records of a share partition."""
+        return len(self.shared.get(key, ())) + len(self.produced.get((key.topic, key.partition), ()))
+
+    def share(self, key: SharePartitionName, of: int) -> int:
+        """Return a share partition's share of what may be spent on all of them, by its rows."""
+        return of * self.rows_of(key) // max(self.rows_in_all, len(self.kind), 1)
+
     def groups(self) -> list[str]:
         """Return the groups that clients have fetched from, in alphabetical order."""
         return sorted(self.members)
 
     def keys(self, group: str | None = None) -> Iterator[SharePartitionName]:
-        """Yield the share partitions, of one *group* or of all, in order; also those of which nothing was delivered."""
+        """
+        Yield the share partitions, of one *group* or of all, in order; also those of which nothing was delivered.
+
+        Raises:
+            OperationsError: There are more than MOST_SHARE_PARTITIONS.
+        """
         read = {(key.group, key.topic) for key in self.shared}
+        partitions = Counter(topic for topic, _ in self.produced)
+        if len(self.shared) + sum(partitions[topic] for _, topic in read) > MOST_SHARE_PARTITIONS:
+            message = f"more than {MOST_SHARE_PARTITIONS:,} share partitions"
+            raise OperationsError(message, self.files[0] if self.files else "")
         silent = {
             SharePartitionName(name, topic, partition)
             for topic, partition in self.produced
@@ -454,10 +520,27 @@ def read_operations(
         70 bytes of memory for each operation with one range.
     """
     log = OperationLog()
+    paths = [*paths]
+    expect_each_once(paths)
     for path in paths:
         with open_log(path, group=group, log_format=log_format) as reader:
             log.add(str(path), reader.header, reader)
     return log
+
+
+def expect_each_once(paths: Iterable[Path | str]) -> None:
+    """
+    Check that no file is named twice: what is in it would seem to have happened twice.
+
+    Raises:
+        OperationsError: One is.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        if (resolved := Path(path).resolve()) in seen:
+            message = "named twice"
+            raise OperationsError(message, str(path))
+        seen.add(resolved)
 
 
 def _numbered(numbers: dict[T, int], names: list[T], name: T) -> int:

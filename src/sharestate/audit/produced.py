@@ -114,11 +114,13 @@ class ProducedRecords:
 
     def hindrance(self, history: RecordHistory, deliveries: list[Act]) -> str | None:
         """
-        Return why it cannot be known whether records were produced that were delivered; empty if they were not.
+        Return why it cannot be known whether records were produced that were delivered; empty if not, or later.
 
         Returns:
             None if they were, or may be markers of transactions, which are in ranges that brokers answer.
         """
+        if history.produced and any(self._is_early(act, history.produced) for act in deliveries):
+            return ""
         hole, self._end = history.last_offset + 1 - self._end, max(self._end, history.last_offset + 1)
         if history.produced or not deliveries:
             return None
@@ -131,6 +133,11 @@ class ProducedRecords:
             self._markers -= hole
             return None
         return ""
+
+    def _is_early(self, delivery: Act, produced: list[Act]) -> bool:
+        """Return whether a delivery was surely there before any of the requests began that may have produced it."""
+        around = self._around
+        return all(around.least_us(delivery, act) > around.tolerance_us for act in produced)
 
 
 def deliveries_of(history: RecordHistory) -> list[Act]:

@@ -9,10 +9,10 @@ from sharestate.audit.circumstances import Act
 from sharestate.audit.operation_log import NEVER_US, OperationLog, OperationRowKind, SharePartitionName
 from sharestate.error_codes import ErrorCode
 
-_SOME_ACTS: Final = 1_000_000
-_ACTS_OF_ROW: Final = 200
-"""How many acts all histories of a share partition have at the most: these, and so many for each row. An answer
-with 500 records that were produced one by one is in 500 histories."""
+_SOME_ACTS: Final = 400_000
+_ACTS_OF_ROW: Final = 12
+"""How many acts all histories have at the most: these in all, and so many for each row. An answer with 500 records that
+were produced one by one is in 500 histories."""
 
 NOT_CARRIED_OUT: Final = frozenset(
     int(code)
@@ -66,7 +66,7 @@ class RecordHistories:
 
     def __init__(self, log: OperationLog, key: SharePartitionName) -> None:
         """Sort the rows."""
-        self._log = log
+        self._log, self._key = log, key
         produced = log.produced.get((key.topic, key.partition), ())
         self._rows = sorted((*produced, *log.shared.get(key, ())), key=log.first.__getitem__)
         self.stopped_at: int | None = None
@@ -76,7 +76,7 @@ class RecordHistories:
         rows, firsts = self._rows, self._log.first
         active: list[Act] = []
         at = position = acts = 0
-        most = _SOME_ACTS + _ACTS_OF_ROW * len(rows)
+        most = self._log.share(self._key, _SOME_ACTS) + _ACTS_OF_ROW * len(rows)
         while at < len(rows) or active:
             if not active:
                 position = firsts[rows[at]]

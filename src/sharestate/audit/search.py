@@ -25,9 +25,9 @@ from sharestate.error_codes import ErrorCode
 
 _STEPS_OF_LIFE: Final = 100_000
 _SOME_STEPS: Final = 2_000_000
-_STEPS_OF_EACH: Final = 50
-"""How many steps the search for an order may take: so many for one life, and for all lives of a share partition the
-second number, and the third for each. [steps]"""
+_STEPS_OF_ROW: Final = 15
+"""How many steps the search for an order may take: so many for one life, for all lives the second number, and the third
+for each row. [steps]"""
 
 _MOST_ACTS: Final = 300
 """How many acts may overlap: their order takes the square of that. [acts]"""
@@ -131,8 +131,8 @@ class LifeSearch:
         self._around = circumstances
         self._key = key
         self._clients = circumstances.log.clients
-        self._is_wire = all(self._clients[client].view is View.WIRE for client in circumstances.log.members[key.group])
-        self._is_complete = all(self._clients[client].complete for client in circumstances.log.members[key.group])
+        self._is_wire = circumstances.is_wire(key.group)
+        self._is_complete = circumstances.is_complete(key.group)
         self._sees_all = circumstances.sees_all(key.group)
         limit = circumstances.in_force(key.group, "delivery_count_limit")
         self._limit = _MANY if limit is None else limit[1]
@@ -144,7 +144,8 @@ class LifeSearch:
         self._acts: list[Act] = []
         self._born: Act | None = None
         self._strict: set[int] = set()
-        self._steps_left = _SOME_STEPS
+        log = circumstances.log
+        self._steps_left = log.share(key, _SOME_STEPS) + _STEPS_OF_ROW * log.rows_of(key)
         self._depth = 0
         self._furthest = -1
         self._failure = FoundLife()
@@ -181,7 +182,6 @@ class LifeSearch:
             Linear in the acts if none of them overlap; else as many orders are tried as the bound allows.
         """
         self._acts, self._born = acts, born
-        self._steps_left += _STEPS_OF_EACH
         start: _State = (KnownState.AVAILABLE, -1, -1, 0, 0 if is_new and self._sees_all else _MANY, 0, -1)
         refused = [act for act in acts if act.kind == OperationRowKind.ACKNOWLEDGED and act.code == REFUSED]
         self._strict = {act.row for act in refused}
@@ -195,8 +195,11 @@ class LifeSearch:
         return found
 
     def _is_unjustified(self, act: Act, start: _State) -> bool:
-        """Return whether there is no order in which it is right to refuse an acknowledgement."""
+        """Return whether in no order it is right to refuse an acknowledgement; not, if finding out costs too much."""
         self._strict = {act.row}
+        self._steps_left -= len(self._acts)
+        if self._steps_left < 0:
+            return False
         return self._run(start).broken is not None
 
     def _note_deliveries(self, acts: list[Act]) -> None:

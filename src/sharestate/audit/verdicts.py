@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -46,6 +46,15 @@ JUDGED: Final[Mapping[Guarantee, str]] = MappingProxyType(
 """The guarantees that are judged, and what is counted of each."""
 
 
+CONFORMANCE: Final[Mapping[Guarantee, str]] = MappingProxyType(
+    {
+        Guarantee.THROTTLED_REDELIVERY: "answers with records at half of the limit",
+        Guarantee.LAST_DELIVERY_ALONE: "answers with records at the limit",
+    }
+)
+"""What Kafka does beyond its guarantees, which is judged if a release is named, and how many of what are checked."""
+
+
 class AuditVerdict(StrEnum):
     """What was found out about a guarantee."""
 
@@ -54,6 +63,9 @@ class AuditVerdict(StrEnum):
 
     BROKEN = "broken"
     """Something does not follow from the rules, whatever the clocks and the order of what overlaps."""
+
+    DIFFERENT = "not as Kafka"
+    """No guarantee, but Kafka does it otherwise."""
 
     UNDECIDED = "cannot tell"
     """Nothing is broken as far as it was checked, and something could not be checked."""
@@ -131,11 +143,11 @@ class GuaranteeTally:
     unknown: Counter[str] = Factory(Counter)
     """How many could not be checked, by the reason."""
 
-    def find(self, finding: AuditFinding) -> None:
-        """Add a finding."""
+    def find(self, finding: Callable[[], AuditFinding]) -> None:
+        """Add a finding, which is made if it is one of the first."""
         self.broken += 1
         if len(self.findings) < _MOST_FINDINGS:
-            self.findings.append(finding)
+            self.findings.append(finding())
 
     def undecided(self, reason: str, count: int) -> None:
         """Add what could not be checked."""
@@ -175,10 +187,15 @@ class GuaranteeVerdict:
     def verdict(self) -> AuditVerdict:
         """The verdict."""
         if self.broken:
-            return AuditVerdict.BROKEN
+            return AuditVerdict.DIFFERENT if self.guarantee in CONFORMANCE else AuditVerdict.BROKEN
         if self.unknown:
             return AuditVerdict.UNDECIDED
         return AuditVerdict.HELD if self.checked else AuditVerdict.NOTHING
+
+    @property
+    def counted(self) -> str:
+        """Of what ``checked`` says how many were checked."""
+        return CONFORMANCE.get(self.guarantee) or JUDGED[self.guarantee]
 
     def to_json(self) -> Json:
         """Return it as a JSON object."""
@@ -186,7 +203,7 @@ class GuaranteeVerdict:
             "guarantee": self.guarantee.value,
             "verdict": self.verdict.value,
             "checked": self.checked,
-            "counted": JUDGED[self.guarantee],
+            "counted": self.counted,
             "broken": self.broken,
             "cannot_tell": dict(self.unknown),
             "findings": [finding.to_json() for finding in self.findings],
@@ -250,12 +267,17 @@ class Audit:
 
 
 def verdicts_of(tallies: Mapping[Guarantee, GuaranteeTally]) -> tuple[GuaranteeVerdict, ...]:
-    """Return the verdicts, in the order of JUDGED."""
+    """Return the verdicts, in the order of JUDGED, and of CONFORMANCE as far as that was judged."""
     empty = GuaranteeTally()
-    found = ((guarantee, tallies.get(guarantee, empty)) for guarantee in JUDGED)
+    found = ((guarantee, tallies.get(guarantee, empty)) for guarantee in _judged(tallies))
     return tuple(
         GuaranteeVerdict(
             guarantee, each.checked, each.broken, tuple(each.findings), MappingProxyType(dict(each.unknown))
         )
         for guarantee, each in found
     )
+
+
+def _judged(tallies: Mapping[Guarantee, GuaranteeTally]) -> Iterator[Guarantee]:
+    yield from JUDGED
+    yield from (guarantee for guarantee in CONFORMANCE if guarantee in tallies)

@@ -81,6 +81,11 @@ _OPTIONS: Final = (
         metavar="MS",
         help="By how much any two clocks differ at the most; only what happened bounds it without.",
     ),
+    click.option(
+        "--kafka",
+        type=click.Choice(["4.2", "4.3", "4.4"]),
+        help="Compare, beyond the guarantees, how records come again with what this release of Kafka does.",
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."),
     click.option(
         "--html",
@@ -97,7 +102,7 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
-@click.command("audit", short_help="Judge what clients wrote down, on any cluster.")
+@click.command("audit", short_help="Judge what clients wrote down.")
 @audit_options
 @click.argument(
     "logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -123,7 +128,8 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
     happened in any order, what was not answered may have happened or not, and clocks may differ: broken is only what
     none of that explains.
 
-    Exit code: 0 if all guarantees are held, 1 if one is broken, 2 if one is undecided, or if something cannot be read.
+    Exit code: 0 if all guarantees are held, 1 if one is broken or something is not as Kafka, 2 if one is undecided, or
+    if something cannot be read.
     """
     with no_verdicts():
         from sharestate.audit import AuditSettings, audit  # noqa: PLC0415 - loaded by this command only
@@ -174,11 +180,9 @@ def _print_audit(judged: Audit) -> None:
 
 
 def _row(verdict: GuaranteeVerdict) -> list[Cell]:
-    from sharestate.audit import JUDGED  # noqa: PLC0415 - as above
-
     numbers = (verdict.checked, verdict.broken, sum(verdict.unknown.values()))
     checked, broken, unknown = (f"{number:,}" for number in numbers)
-    return [verdict.guarantee.value, verdict.verdict.value, checked, JUDGED[verdict.guarantee], broken, unknown]
+    return [verdict.guarantee.value, verdict.verdict.value, checked, verdict.counted, broken, unknown]
 
 
 def _reasons(judged: Audit) -> Iterator[str]:

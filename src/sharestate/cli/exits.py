@@ -28,7 +28,7 @@ def exit_code_of(verdicts: Container[str]) -> int:
     return next((code for verdict, code in _OF_VERDICTS.items() if verdict in verdicts), 0)
 
 
-_OF_AUDITS: Final = {"broken": 1, "cannot tell": 2}
+_OF_AUDITS: Final = {"broken": 1, "not as Kafka": 1, "cannot tell": 2}
 """The exit codes of the verdicts of an audit that are not 0, the gravest first."""
 
 

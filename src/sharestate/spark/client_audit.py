@@ -14,6 +14,7 @@ from sharestate.audit.audit_parts import sum_of_parts
 from sharestate.audit.clocks import ClockOrders
 from sharestate.audit.judgment import Judgment, bounds_of
 from sharestate.audit.log_parts import LoggedFile, log_of_part
+from sharestate.audit.operation_log import expect_each_once
 from sharestate.audit.operations import read_operations_header
 from sharestate.json_lines import read_json
 from sharestate.spark.workers import tasks, use_this_python
@@ -79,6 +80,7 @@ def audit_logs(  # noqa: PLR0913 - the settings of an audit, by name
 
     if not logs:
         refuse("expected files of operations, got none", "logs")
+    expect_each_once(logs)
     settings = AuditSettings() if settings is None else settings
     use_this_python(spark)
     files = spark.createDataFrame(list(enumerate(map(str, logs))), _FILES)
@@ -87,18 +89,19 @@ def audit_logs(  # noqa: PLR0913 - the settings of an audit, by name
     split = files.repartition(min(count, len(logs))).mapInArrow(partial(_split, reading), _SPLIT).persist()
     try:
         rows = split.where(split.kind != int(SplitKind.OWN)).collect()
-        heads = sorted((row.file, row.text, row.number) for row in rows if row.kind == SplitKind.HEADER)
+        heads = sorted((row.file, row.text, row.number, row.line) for row in rows if row.kind == SplitKind.HEADER)
         common = (row for row in rows if row.kind == SplitKind.COMMON)
         task = AuditTask(
             files=tuple(
-                LoggedFile(str(logs[file]), read_operations_header(read_json(text))) for file, text, _ in heads
+                LoggedFile(str(logs[file]), read_operations_header(read_json(text))) for file, text, *_ in heads
             ),
+            rows=sum(rows for *_, rows in heads),
             common=tuple(placed_operation(row.file, row.number, row.line, row.text) for row in common),
             settings=settings,
             group=group,
         )
         own = split.where(split.kind == int(SplitKind.OWN)).repartition(count, "topic", "partition")
-        return _judged(task, own.sortWithinPartitions("file", "number"), sum(operations for *_, operations in heads))
+        return _judged(task, own.sortWithinPartitions("file", "number"), sum(operations for *_, operations, _ in heads))
     finally:
         split.unpersist()
 

@@ -27,6 +27,7 @@ from sharestate.audit.log_parts import (
     TopicPartition,
     cut,
     log_of_part,
+    rows_of,
 )
 from sharestate.audit.operations import read_operation
 from sharestate.json_lines import read_json, write_json
@@ -58,7 +59,7 @@ class SplitRow(NamedTuple):
         partition: The partition, likewise; else -1.
         file: The number of the file.
         number: The number of the operation in it; of a header, how many there are.
-        line: The line.
+        line: The line; of a header, how many rows the operations have.
         text: The header or the operation as JSON.
     """
 
@@ -107,6 +108,9 @@ class AuditTask:
     common: tuple[PlacedOperation, ...]
     """The operations that all parts have to know."""
 
+    rows: int
+    """How many rows the whole log has."""
+
     settings: AuditSettings
     """What is taken for granted."""
 
@@ -141,15 +145,16 @@ def split_files(task: SplitTask, batches: Iterable[pa.RecordBatch]) -> Iterator[
 def _split(task: SplitTask, file: int, name: str) -> Iterator[SplitRow]:
     with open_log(name, group=task.group, log_format=task.log_format) as reader:
         header = reader.header
-        common = CommonOperations(file, LoggedFile(name, header))
+        common, rows = CommonOperations(file, LoggedFile(name, header)), 0
         for line, operation in reader:
             common.take(line, operation)
             for (topic, partition), own in cut(operation):
                 text = write_json(own.to_json())
+                rows += rows_of(own)
                 yield SplitRow(SplitKind.OWN, topic, partition, file, common.operations, line, text)
         for placed in common.chosen():
             yield SplitRow(SplitKind.COMMON, "", -1, *placed[:3], write_json(placed.operation.to_json()))
-        yield SplitRow(SplitKind.HEADER, "", -1, file, common.operations, 0, write_json(header.to_json()))
+        yield SplitRow(SplitKind.HEADER, "", -1, file, common.operations, rows, write_json(header.to_json()))
 
 
 def placed_operation(file: int, number: int, line: int, text: str) -> PlacedOperation:
@@ -169,7 +174,7 @@ def judge_parts(task: AuditTask, batches: Iterable[pa.RecordBatch]) -> Iterator[
         Memory for the columns of the operations of these topic partitions.
     """
     own: set[TopicPartition] = set()
-    log = log_of_part(task.files, task.common, _placed(batches, own))
+    log = log_of_part(task.files, task.common, _placed(batches, own), task.rows)
     if task.bounds is None:
         yield _found(clock_orders(log, task.settings, _keys(log, own, None)))
         return

@@ -5,7 +5,8 @@ The test kit: for authors of other implementations of share groups, a package fo
 - ``partitions``: `SharePartitionMachine`, what leads a share partition, with a hostile persister;
 - ``persisters``: `PersisterMachine` and the contracts, what keeps its state, and leaders that fail over;
 - ``search``: `compare`, anything that answers the line protocol, beside the library;
-- ``protocol``: `observe`, the same, by invariants of every response.
+- ``protocol``: `observe`, the same, by invariants of every response;
+- ``servers``: `RawMember`, and the machine of ``groups`` in front of a real server.
 
 What two doors share is below them: ``generator`` has random sequences of requests, ``record_model`` the independent
 model of a share partition; the modules of this package run programs of events and make them short. This package itself

@@ -14,8 +14,11 @@ from sharestate.json_checks import Check, Field, a_list, list_of, one_of, record
 from sharestate.json_lines import Json, read_json
 from sharestate.testing.programs import Event
 
-PROGRAM_VERSION: Final = 1
-"""The version of the format; another one is refused."""
+PROGRAM_VERSION: Final = 2
+"""The version of the format: 2 has events at other share partitions."""
+
+READ_VERSIONS: Final = (1, PROGRAM_VERSION)
+"""The versions that are read; others are refused."""
 
 MAX_PROGRAM: Final = 2**20
 """The largest program: a thousand times as large as one of sixty events. [characters]"""
@@ -64,7 +67,7 @@ def read_program(file: Path, machine: str, start: str, checks: EventChecks) -> t
         OSError: It cannot be read.
     """
     fields = {
-        "sharestate_program": Field(version(PROGRAM_VERSION)),
+        "sharestate_program": Field(version(*READ_VERSIONS)),
         "machine": Field(one_of({machine: machine})),
         "events": Field(list_of(event_of(checks))),
     }

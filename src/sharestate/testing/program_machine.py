@@ -155,20 +155,25 @@ class ProgramMachine(RuleBasedStateMachine):
     def _search(cls, settings: hypothesis_settings) -> None:
         cls.reached.clear()
         try:
-            ProgramSearch(
-                run=lambda seed: cls._run_at_random(seed, settings.stateful_step_count),
-                replay=cls._replay,
-                kind_of=cls._kind_of,
-                passes=cls._passes(),
-                shrink_s=cls.shrink_s,
-                text=cls._text,
-            ).search(settings)
+            cls._run_seeds(settings)
         except Exception as error:
             if cls.programs is not None and (events := events_of(error)):
                 file = cls.programs / f"{cls.__name__}-{type(error).__name__}.json"
                 write_program(file, cls._door, events)
                 error.add_note(f"The program is in {file}: {cls.__name__}.replay() runs it.")
             raise
+
+    @classmethod
+    def _run_seeds(cls, settings: hypothesis_settings) -> None:
+        """Run what seeds lead to; the error of what fails has a short program as a note."""
+        ProgramSearch(
+            run=lambda seed: cls._run_at_random(seed, settings.stateful_step_count),
+            replay=cls._replay,
+            kind_of=cls._kind_of,
+            passes=cls._passes(),
+            shrink_s=cls.shrink_s,
+            text=cls._text,
+        ).search(settings)
 
     @classmethod
     def _run_at_random(cls, seed: int, count: int) -> None:

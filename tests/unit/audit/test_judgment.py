@@ -8,6 +8,8 @@ from sharestate.audit import (
     JUDGED,
     AuditSettings,
     AuditVerdict,
+    DeliveredRange,
+    FetchedRanges,
     FetchOperation,
     Guarantee,
     OperationsFile,
@@ -37,6 +39,20 @@ def test_an_answer_has_records_in_order() -> None:
         "m1.jsonl:2: g, t-0, offset 2-4: record_order: m1 gets it after later offsets"
     ]
     assert audited.verdict(Guarantee.RECORD_ORDER).checked == 1
+
+
+@pytest.mark.parametrize(
+    ("second", "broken"), [((4, 6), "no_repeats 4-4"), ((0, 2), "record_order 0-2")], ids=["repeat", "order"]
+)
+def test_a_partition_may_be_in_an_answer_twice(second: tuple[int, int], broken: str) -> None:
+    """What it has there is judged as if it stood together."""
+    first = (3 if second[0] == 0 else 0, 4)
+    entries = [FetchedRanges("t", 0, (DeliveredRange(*each, 1),)) for each in (first, second)]
+    fetch = FetchOperation(begin_ms=10, end_ms=11, group="g", partitions=tuple(entries))
+    written = Written().produce(0, 0, 6).write("m1", fetch)
+
+    assert written.broken() == [broken]
+    assert written.audited().verdict(Guarantee.NO_REPEATS).checked == 1
 
 
 def held(records: int, *, second_ms: float = 20) -> Written:
@@ -203,7 +219,7 @@ def test_a_client_with_one_file_that_is_cut_off_is_not_complete() -> None:
     assert len(list(audit(log, SETTINGS).findings)) == 1
 
     fetch = FetchOperation(begin_ms=15, end_ms=16, group="g", client="m1")
-    log.add("rest.jsonl", OperationsHeader(client="m1", complete=False), [(2, fetch)])
+    log.add("rest.jsonl", OperationsHeader(client="m1", clock="one", complete=False), [(2, fetch)])
 
     assert list(audit(log, SETTINGS).findings) == []
 

@@ -12,6 +12,16 @@ WRONG = {
 }
 
 
+def test_nothing_is_delivered_before_it_is_produced() -> None:
+    """By more than clocks may differ from each other, with another request that may have produced it or without."""
+    early = Written().produce(500, 0, 4).fetch("m1", 10, (0, 4, 1))
+
+    assert early.broken() == ["only_produced 0-4"]
+    assert early.produce(0, 0, 1).broken() == ["only_produced 2-4"]
+    assert Written().produce(60, 0, 4).fetch("m1", 10, (0, 4, 1)).broken() == []
+    assert Written(m1={"clock": "other"}).produce(500, 0, 4).fetch("m1", 10, (0, 4, 1)).broken() == []
+
+
 @pytest.mark.parametrize(("broken", "written"), WRONG.items(), ids=WRONG)
 def test_only_what_was_produced_may_be_delivered(broken: str, written: Written) -> None:
     """Beyond the end of the log, and in a hole that is no marker."""

@@ -288,3 +288,20 @@ def test_what_follows_from_no_settings_is_judged_without_them() -> None:
     written = first().acknowledge("m1", 20, 0, 0).fetch("m2", 30, (0, 0, 2))
 
     assert written.broken(AuditSettings()) == ["accepted_is_final 0-0"]
+
+
+@pytest.mark.parametrize("code", [0, 6, 74])
+def test_a_leader_that_is_none_any_more_has_moved(code: int) -> None:
+    """A broker's answer shows it where nobody wrote down a fault: since it has last done this client's will."""
+    written = Written().produce(0, 0, 1).fetch("m1", 10, (0, 0, 1)).fetch("m2", 200, (0, 0, 1))
+    written.fetch("m1", 300, (1, 1, 1)) if not code else written.acknowledge("m1", 300, 0, 0, code=code)
+
+    assert written.broken() == ([] if code else ["one_owner 0-0"])
+
+
+def test_a_leader_had_not_moved_before_it_has_last_answered() -> None:
+    """What was wrong before that is not explained."""
+    written = Written().produce(0, 0, 1).fetch("m1", 10, (0, 0, 1)).fetch("m2", 200, (0, 0, 2))
+    written.fetch("m1", 300, (1, 1, 1)).acknowledge("m1", 400, 1, 1, code=6)
+
+    assert written.broken() == ["one_owner 0-0"]

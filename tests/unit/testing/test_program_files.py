@@ -77,9 +77,10 @@ def test_what_an_adversary_has_found_is_found_again(bug: str, tmp_path: Path) ->
     assert caught.value.what == found.what
 
 
-def test_a_program_may_be_written_by_hand(tmp_path: Path) -> None:
-    """All that is needed is in the file."""
-    run(json.dumps(PROGRAM), tmp_path)
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_program_may_be_written_by_hand(version: int, tmp_path: Path) -> None:
+    """All that is needed is in the file; files of the version before are read, too."""
+    run(json.dumps({**PROGRAM, "sharestate_program": version}), tmp_path)
 
 
 def events(*more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -88,7 +89,7 @@ def events(*more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "of a later version": ({**PROGRAM, "sharestate_program": 2}, "sharestate_program"),
+    "of a later version": ({**PROGRAM, "sharestate_program": 3}, "sharestate_program"),
     "of another machine": ({**PROGRAM, "machine": "partitions"}, "machine"),
     "with an unknown field": ({**PROGRAM, "seed": 7}, "seed"),
     "without events": ({**PROGRAM, "events": []}, "events"),

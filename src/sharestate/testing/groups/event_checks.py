@@ -14,6 +14,9 @@ MOST_RECORDS: Final = 10_000
 MOST_TURNS: Final = 100
 """The longest delay of a call that overlaps with others. [turns of the event loop]"""
 
+MOST_SHARE_PARTITIONS: Final = 100
+"""The highest number of a share partition."""
+
 _offset: Final = integer(0)
 _positive: Final = integer(1)
 _type: Final = one_of({name: name for name in ("ACCEPT", "RELEASE", "REJECT", "RENEW", "GAP")})
@@ -37,19 +40,24 @@ _OVERLAPPING: Final[dict[str, tuple[Check[Any], ...]]] = {
     "time_passes": (_positive,),
 }
 
-EVENT_CHECKS: Final[EventChecks] = {
+_ANYWHERE: Final[dict[str, tuple[Check[Any], ...]]] = {
     **_OVERLAPPING,
-    "group_starts": (_settings, integer(1, MOST_RECORDS)),
     "every_member_fetches": (_positive,),
     "member_fetches_all": (text,),
     "member_acknowledges_all": (text, _type),
     "member_renews_later": (text, _positive),
-    "at_once": (list_of(integer(0, MOST_TURNS)), list_of(event_of(_OVERLAPPING))),
     "producer_sends": (integer(1, MOST_RECORDS), nullable(text)),
     "transaction_ends": (text, one_of({how: how for how in ("abort", "commit")})),
     "leader_fails_over": (),
     "writes_fail": (),
     "writes_succeed": (),
     "records_are_deleted": (_offset,),
+}
+
+EVENT_CHECKS: Final[EventChecks] = {
+    **_ANYWHERE,
+    "group_starts": (_settings, integer(1, MOST_RECORDS)),
+    "at_once": (list_of(integer(0, MOST_TURNS)), list_of(event_of(_OVERLAPPING))),
+    "elsewhere": (integer(1, MOST_SHARE_PARTITIONS), event_of(_ANYWHERE)),
 }
 """The checks of the arguments of each event."""

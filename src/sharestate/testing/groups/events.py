@@ -59,6 +59,7 @@ class ClientEvents:
         overlaps: Whether events may overlap: the implementation has coroutines.
         left_out: The kinds of events that do not happen in this run: those that do then happen more often, and events
             that are rare come together. [numbers of `KINDS`]
+        others: What may happen at other share partitions, in the order of their numbers.
     """
 
     model: ClientModel
@@ -67,6 +68,7 @@ class ClientEvents:
     renews: bool
     overlaps: bool = False
     left_out: frozenset[int] = frozenset()
+    others: Sequence[ClientEvents] = ()
 
     def next(self, pick: Pick) -> Event:
         """
@@ -75,6 +77,9 @@ class ClientEvents:
         Kinds that may not happen now are picked too, and skipped: so a choice means the same kind whatever has
         happened before, and a program stays what it is when Hypothesis leaves out a part of it.
         """
+        if len(self.others) > 0 and pick((True, False)):
+            number = pick(range(len(self.others)))
+            return "elsewhere", number + 1, self.others[number].next(pick)
         for _ in range(MOST_PASSED_OVER):
             number = pick(_BY_WEIGHT)
             if number not in self.left_out and KINDS[number].may_happen(self):
@@ -405,8 +410,13 @@ def _overlap_is_possible(events: ClientEvents, _delays: Sequence[int], overlappi
     return events.overlaps and not events.model.writes_fail and may_pass and all(map(events.is_possible, overlapping))
 
 
+def _is_possible_elsewhere(events: ClientEvents, number: int, event: Event) -> bool:
+    return number <= len(events.others) and events.others[number - 1].is_possible(event)
+
+
 _POSSIBLE: Final[Mapping[str, Callable[..., object]]] = {
     "at_once": _overlap_is_possible,
+    "elsewhere": _is_possible_elsewhere,
     "member_acknowledges": lambda events, _, ranges: all(events.is_range(*each) for each in ranges),
     "member_acknowledges_all": lambda events, member, _: member in events.owners(),
     "member_renews_later": ClientEvents.may_renew_after,

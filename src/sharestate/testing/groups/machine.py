@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 try:
     from hypothesis import strategies as st
@@ -30,9 +30,16 @@ from sharestate.testing.groups.allowances import Allowance
 from sharestate.testing.groups.event_checks import EVENT_CHECKS
 from sharestate.testing.groups.events import EVERYTHING, ClientEvents, Pick, Range, left_out
 from sharestate.testing.groups.knowledge import ClientKnowledge
+from sharestate.testing.groups.known_partitions import (
+    KnownPartition,
+    concerned,
+    known_partitions_of,
+    named_at,
+    numbered_at,
+)
 from sharestate.testing.groups.model import ClientModel, Delivery
 from sharestate.testing.groups.overlaps import OVERLAPS, batches_of, by_offset, code_of
-from sharestate.testing.groups.programs import Offsets, passes
+from sharestate.testing.groups.programs import passes
 from sharestate.testing.groups.settings import SMALL_SETTINGS, GroupSettings
 from sharestate.testing.groups.situations import situations
 from sharestate.testing.program_machine import ProgramMachine
@@ -43,8 +50,8 @@ from sharestate.values.records import AcquireMode
 T = TypeVar("T")
 
 
-class _AllowedError(Exception):
-    """A guarantee was broken by a known bug."""
+class _RunEndedError(Exception):
+    """The run ends without a verdict."""
 
 
 RUNS: Final = 1_600
@@ -151,6 +158,12 @@ class ShareGroupMachine(ProgramMachine):
     members: ClassVar[Sequence[str]] = ("m1", "m10")
     """The member ids; one of them begins as another one does, since they are no prefixes."""
 
+    share_partitions: ClassVar[Sequence[tuple[int, int]]] = ((0, 0),)
+    """
+    The numbers of the group and of the partition of each share partition; half of what happens does at the first. With
+    several of them ``select_share_partition`` is needed, and calls do not overlap.
+    """
+
     allowances: ClassVar[Sequence[Allowance]] = ()
     """The known bugs: a guarantee that one of them breaks ends the run, and not the test."""
 
@@ -173,6 +186,14 @@ class ShareGroupMachine(ProgramMachine):
         raise NotImplementedError
 
     # ---- to be implemented if there is such a thing
+
+    def select_share_partition(self, group: int, partition: int) -> Any:  # noqa: ANN401 - None, or an awaitable
+        """
+        Let the other methods be about a group and a partition from now on; the first of ``share_partitions`` at first.
+
+        Members and producers of the same name are others in another group, and in another partition. Sessions are those
+        of a group, and time, leaders and failing writes those of everybody.
+        """
 
     def begin_transaction(self, producer: str) -> Any:  # noqa: ANN401 - None, or an awaitable
         """Begin a transaction, before its first batch is produced; only if that does not begin it."""
@@ -212,7 +233,8 @@ class ShareGroupMachine(ProgramMachine):
         self._model = ClientModel(GroupSettings())
         self._events = ClientEvents(model=self._model, members=self.members, has=frozenset(), renews=False)
         self._left_out: frozenset[int] = frozenset()
-        self._offsets = Offsets()
+        self._known_partitions: Sequence[KnownPartition] = ()
+        self._here = 0
         self._so_far: list[Event] = []
         self._runner = CoroutineRunner()
         self._passed_ms = 0
@@ -223,25 +245,28 @@ class ShareGroupMachine(ProgramMachine):
     def group_starts(self, settings: GroupSettings, count: int) -> None:
         """Start the group, and produce a first batch."""
         self._so_far.append(("group_starts", settings, count))
-        self._model = ClientModel(
+        has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
+        known = ClientModel(
             settings,
             clock_tolerance_ms=self.clock_tolerance_ms,
             delivers_ranges=self.delivers_ranges,
             is_record_limit=self.acquire_mode is AcquireMode.RECORD_LIMIT,
             reads_one_batch=self.reads_one_batch,
         )
-        has = frozenset(name for name in OPTIONAL if getattr(type(self), name) is not getattr(ShareGroupMachine, name))
-        self._events = ClientEvents(
-            model=self._model,
+        events = ClientEvents(
+            model=known,
             members=self.members,
             has=has,
             renews=self.renews,
             overlaps=any(iscoroutinefunction(getattr(self, name)) for name in OVERLAPPING),
             left_out=self._left_out,
         )
-        self._call(self.start, settings)
-        self._is_started = True
-        self.producer_sends(count)
+        self._known_partitions = known_partitions_of(self.share_partitions, events)
+        self._model, self._events = self._known_partitions[0].model, self._known_partitions[0].events
+        with suppress(_RunEndedError):
+            self._call(self.start, settings)
+            self._is_started = True
+            self.producer_sends(count)
 
     @rule(event=_events())
     def happens(self, event: Event) -> None:
@@ -251,8 +276,15 @@ class ShareGroupMachine(ProgramMachine):
             self._so_far.append(event)
             for noted in (name, *situations(self._model, event)):
                 self.note(noted)
-            with suppress(_AllowedError):
+            with suppress(_RunEndedError):
                 getattr(self, name)(*arguments)
+
+    def elsewhere(self, number: int, event: Event) -> None:
+        """Let an event happen at another share partition, by its number in ``share_partitions``."""
+        self._select(number)
+        self.note(event[0])
+        getattr(self, event[0])(*event[1:])
+        self._select(0)
 
     def producer_sends(self, count: int, producer: str | None = None) -> None:
         """Produce a batch, perhaps in a transaction, which begins with its first batch."""
@@ -341,14 +373,12 @@ class ShareGroupMachine(ProgramMachine):
         """End the trouble: everything is decided, locks expire, and a member accepts what it gets."""
         try:
             if self._is_started and not self._is_over:
-                with suppress(_AllowedError):
-                    self._end_trouble()
-                    self._accept_everything()
-                    self._judge(self._model.expect_nothing_left)
+                with suppress(_RunEndedError):
+                    self._everywhere(self._end_trouble)
+                    self._everywhere(self._accept_everything)
                     if "fail_over" in self._events.has:  # it heals what is wrong before, and may be wrong itself
                         self.leader_fails_over()
-                        self._accept_everything()
-                        self._judge(self._model.expect_nothing_left)
+                        self._everywhere(self._accept_everything)
         finally:
             try:
                 if self._is_started:
@@ -398,20 +428,21 @@ class ShareGroupMachine(ProgramMachine):
         return passes(plain, cls.members[0])
 
     def _numbered(self, event: Event) -> Event | None:
-        numbered = self._offsets.numbered(event)
-        return numbered if numbered and self._events.is_possible(numbered) else None
+        numbered = numbered_at(self._known_partitions, event)
+        return numbered if numbered and (not self._known_partitions or self._events.is_possible(numbered)) else None
 
     def _named(self, event: Event) -> Event:
-        return self._offsets.named(event)
+        return named_at(self._known_partitions, event)
 
     def _run(self, number: int, event: Event) -> None:
-        end = self._model.log_end
+        ends = [place.model.log_end for place in self._known_partitions] or [0] * len(self.share_partitions)
         if event[0] == "group_starts":
             _, settings, count = event
             self.group_starts(settings, count)
         else:
             self.happens(event)
-        self._offsets.appended(number, range(end, self._model.log_end))
+        for place, end in zip(self._known_partitions, ends, strict=True):
+            place.offsets.appended(number, range(end, place.model.log_end))
 
     def time_passed(self, ms: int) -> None:
         """
@@ -424,10 +455,36 @@ class ShareGroupMachine(ProgramMachine):
         """
         self._passed_ms += ms
 
+    def give_up(self, why: str) -> NoReturn:
+        """
+        End this run without a verdict, from within a method that cannot say what has happened; it is counted.
+
+        Args:
+            why: What `reached` counts it as, after "given up: ".
+        """
+        self.note(f"given up: {why}")
+        raise _RunEndedError(why)
+
     @property
     def known(self) -> ClientKnowledge:
         """What clients know at this moment."""
         return self._model
+
+    # ---- share partitions beside each other
+
+    def _select(self, number: int) -> None:
+        """Let events happen at another share partition from now on."""
+        if number != self._here:
+            self._here = number
+            place = self._known_partitions[number]
+            self._model, self._events = place.model, place.events
+            self._call(self.select_share_partition, place.group, place.partition)
+
+    def _everywhere(self, event: Callable[[], None]) -> None:
+        for number in range(len(self._known_partitions)):
+            self._select(number)
+            event()
+        self._select(0)
 
     # ---- behind the events
 
@@ -469,6 +526,7 @@ class ShareGroupMachine(ProgramMachine):
         for _ in range(2):
             self._let_locks_expire()
             self._accept_what_is_available()
+        self._judge(self._model.expect_nothing_left)
 
     def _accept_what_is_available(self) -> None:
         """Accept until fetches bring nothing."""
@@ -501,7 +559,8 @@ class ShareGroupMachine(ProgramMachine):
         result = self._runner.result_of(method(*args))
         passed_ms, self._passed_ms = self._passed_ms, 0
         if passed_ms:
-            self._model.time_passed(passed_ms)
+            for place in self._known_partitions:
+                place.model.time_passed(passed_ms)
         self._is_over = False
         return result
 
@@ -510,9 +569,11 @@ class ShareGroupMachine(ProgramMachine):
         self._is_over = True
         try:
             result = method(*args, **named)
+            for other in concerned(self._known_partitions, self._here, getattr(method, "__name__", "")):
+                getattr(other, method.__name__)(*args, **named)
         except GuaranteeBrokenError as error:
             if any(row.guarantee is error.guarantee and row.applies(self) for row in self.allowances):
-                raise _AllowedError from error
+                raise _RunEndedError from error
             raise
         self._is_over = False
         return result

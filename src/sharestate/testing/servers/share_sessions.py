@@ -1,16 +1,16 @@
 """
 Share sessions by hand: every request that Kafka's protocol has for them, with sockets and kio.
 
-librdkafka sends whole log batches only, renews nothing, and closes what it opens; a session
-from here does what it is told.
+librdkafka sends whole log batches only, renews nothing, and closes what it opens; a session from here does what
+its caller says.
 """
 
 from __future__ import annotations
 
-import socket
+import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen
@@ -18,14 +18,27 @@ from kio.schema.share_acknowledge.v2 import request as acknowledge_schema
 from kio.schema.share_acknowledge.v2.response import ShareAcknowledgeResponse
 from kio.schema.share_fetch.v2 import request as fetch_schema
 from kio.schema.share_fetch.v2.response import ShareFetchResponse
-from kio.serial import entity_reader
 from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_text
-from sharestate.persister.kafka.frames import FrameBuffer, request_frame
-from tests.broker.notes import Note, nobody, now
+from sharestate.persister.kafka.security import Security
+from sharestate.testing.servers.connections import RawConnection
+
+Note: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Takes what was asked and answered, as it can be written in JSON."""
+
+
+def nobody(_: Mapping[str, Any]) -> None:
+    """Take no note."""
+
+
+def now() -> str:
+    """Return the time as Kafka's request logs have it, in UTC with microseconds."""
+    return datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+"""The types of acknowledgements on the wire (AcknowledgeType)."""
 
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 """The acquire modes of ShareFetch."""
@@ -45,63 +58,19 @@ _Acknowledge: Any = acknowledge_schema.ShareAcknowledgeRequest
 _Forgotten: Any = fetch_schema.ForgottenTopic
 
 
-class RawConnection:
-    """A connection to a broker that waits for each answer."""
-
-    def __init__(self, address: str, client_id: str) -> None:
-        """Connect."""
-        host, _, port = address.partition(":")
-        self._socket = socket.create_connection((host, int(port)), 30)
-        self._client_id = client_id
-        self._requests = 0
-        self._port = self._socket.getsockname()[1]
-
-    def next_request(self) -> str:
-        """Return the port and the correlation id by which a request log names the next request."""
-        return f"{self._port}#{self._requests + 1}"
-
-    def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
-        """
-        Return the answer to a request, of kio's class *schema*.
-
-        Raises:
-            ConnectionError: The broker has hung up.
-        """
-        self.send(request)
-        return self.receive(schema)
-
-    def send(self, request: RequestPayload) -> None:
-        """Send a request, and do not wait for its answer."""
-        self._requests += 1
-        self._socket.sendall(request_frame(request, self._requests, self._client_id))
-
-    def receive(self, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
-        """
-        Return the answer to the only request that has none yet.
-
-        Raises:
-            ConnectionError: The broker has hung up.
-        """
-        buffer = FrameBuffer()
-        frames: list[bytes] = []
-        while not frames:
-            data = self._socket.recv(2**16)
-            if not data:
-                message = "the broker has closed the connection"
-                raise ConnectionError(message)
-            frames += buffer.frames(data)
-        _, at = entity_reader(schema.__header_schema__)(frames[0], 0)
-        response, _ = entity_reader(schema)(frames[0], at)
-        return response
-
-    def close(self) -> None:
-        """Hang up."""
-        self._socket.close()
-
-
 @frozen
 class FetchLimits:
-    """What a ShareFetch asks for."""
+    """
+    What a ShareFetch asks for, as in ShareFetchRequest.json.
+
+    Attributes:
+        max_records: The most records, or about as many: see *acquire_mode*. [records]
+        batch_size: The most records of an acquired range. [records]
+        max_wait_ms: How long the broker may wait for something to acquire. [ms]
+        min_bytes: For how much it waits. [bytes]
+        max_bytes: The most bytes of records. [bytes]
+        acquire_mode: BATCH_OPTIMIZED, or RECORD_LIMIT (KIP-1206).
+    """
 
     max_records: int = 500
     batch_size: int = 500
@@ -117,34 +86,51 @@ NOTHING: Final = FetchLimits(max_records=0, max_wait_ms=0, min_bytes=0, max_byte
 
 @define
 class Fetched:
-    """What a fetch has brought."""
+    """
+    What a fetch has brought.
+
+    Attributes:
+        error: The name of the error of the whole, as kio has it: "none" for none.
+        codes: The name of the error of each partition, and the error code of its acknowledgements.
+        acquired: The ranges of each partition that were acquired: first and last offset, and the delivery count.
+        records: The record batches of each partition, as bytes.
+    """
 
     error: str
-    """The error of the whole."""
-
     codes: dict[Partition, tuple[str, int]] = field(factory=dict)
-    """The error of each partition, and the code of its acknowledgements."""
-
     acquired: dict[Partition, list[tuple[int, int, int]]] = field(factory=dict)
-    """The ranges of each partition that were acquired, with their delivery counts."""
+    records: dict[Partition, bytes] = field(factory=dict)
 
 
-class ShareSession:
+class RawShareSession:
     """
     The share session of a member with one broker, and its connection.
+
+    Args:
+        address: The broker: ``host:port``.
+        group_id: The share group.
+        member_id: The member; the broker does not ask whether it has joined the group.
+        note: Takes what is asked and answered.
+        security: TLS and login; by default neither.
 
     Attributes:
         epoch: The next epoch of the session; 0 opens one.
         client_id: What the connection calls itself.
+
+    Raises:
+        OSError, ExternalError: As RawConnection.
     """
 
-    def __init__(self, address: str, group_id: str, member_id: str, note: Note = nobody) -> None:
+    def __init__(
+        self, address: str, group_id: str, member_id: str, note: Note = nobody, security: Security | None = None
+    ) -> None:
         """Connect, but open no session yet."""
         self.epoch = 0
         self.client_id = f"raw-{member_id[:4]}"
         self._address, self._group_id, self._member_id, self._note = address, group_id, member_id, note
+        self._security = security
         self._asked: list[Partition] = []
-        self._connection = RawConnection(address, self.client_id)
+        self._connection = RawConnection(address, self.client_id, security)
 
     def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         """Return the answer to any request, of kio's class *schema*."""
@@ -180,15 +166,15 @@ class ShareSession:
             limits=limits,
             renews=renews,
         )
-        told = {**self._told("fetch", self.epoch), "renews": renews, "acknowledges": _written(given)}
-        response = self._sent(told, request, ShareFetchResponse)
+        noted = {**self._note_of("fetch", self.epoch), "renews": renews, "acknowledges": _written(given)}
+        response = self._sent(noted, request, ShareFetchResponse)
         fetched = fetched_of(response)
         self._count(fetched.error)
         if fetched.error == "none":
             self._asked = list(dict.fromkeys([*(p for p in known if p not in forgotten), *topics]))
         self._note(
             {
-                **told,
+                **noted,
                 "lock_ms": response.acquisition_lock_timeout // timedelta(milliseconds=1),
                 "error": fetched.error,
                 "partitions": {
@@ -215,16 +201,16 @@ class ShareSession:
         given = dict(acknowledgements)
         epoch = -1 if closes else self.epoch
         request = acknowledge_request(self._group_id, self._member_id, epoch, given, renews=renews)
-        told = {**self._told("acknowledge", epoch), "renews": renews}
-        told["acknowledges"] = _written(given)
-        response = self._sent(told, request, ShareAcknowledgeResponse)
+        noted = {**self._note_of("acknowledge", epoch), "renews": renews}
+        noted["acknowledges"] = _written(given)
+        response = self._sent(noted, request, ShareAcknowledgeResponse)
         self._count(response.error_code.name)
         if closes:
             self.epoch = 0
         codes = acknowledged_of(response)
         self._note(
             {
-                **told,
+                **noted,
                 "error": codes[None],
                 "partitions": {_name(partition): {"error": codes[partition]} for partition in codes if partition},
             }
@@ -233,13 +219,13 @@ class ShareSession:
 
     def hang_up(self) -> None:
         """Close the connection without a word."""
-        self._note(self._told("hang up", self.epoch))
+        self._note(self._note_of("hang up", self.epoch))
         self._connection.close()
 
     def reconnect(self) -> None:
         """Connect again, with no session."""
         self.hang_up()
-        self._connection = RawConnection(self._address, self.client_id)
+        self._connection = RawConnection(self._address, self.client_id, self._security)
         self.epoch = 0
 
     def _count(self, error: str) -> None:
@@ -248,7 +234,7 @@ class ShareSession:
         elif error == "none":
             self.epoch += 1
 
-    def _told(self, what: str, epoch: int) -> dict[str, Any]:
+    def _note_of(self, what: str, epoch: int) -> dict[str, Any]:
         """Return what a note begins with."""
         return {
             "sent": now(),
@@ -261,11 +247,11 @@ class ShareSession:
             "session_epoch": epoch,
         }
 
-    def _sent(self, told: Mapping[str, Any], request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
+    def _sent(self, noted: Mapping[str, Any], request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         try:
             return self._connection.ask(request, schema)
         except OSError:
-            self._note({**told, "error": "connection lost"})
+            self._note({**noted, "error": "connection lost"})
             raise
 
 
@@ -324,6 +310,7 @@ def fetched_of(response: Any) -> Fetched:  # noqa: ANN401 - a class of kio's
                 (int(each.first_offset), int(each.last_offset), int(each.delivery_count))
                 for each in part.acquired_records
             ]
+            fetched.records[partition] = bytes(part.records or b"")
     return fetched
 
 
