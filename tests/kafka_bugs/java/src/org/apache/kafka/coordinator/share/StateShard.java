@@ -23,17 +23,18 @@ import org.apache.kafka.coordinator.share.metrics.ShareCoordinatorMetrics;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.server.share.persister.PartitionStateBatchData;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /** A ShareCoordinatorShard that replays its records at once; all is about one share partition. */
-final class StateShard {
+public final class StateShard {
     private static final Uuid TOPIC = new Uuid(1, 1);
     private static final int STATE_EPOCH = 1;
 
     private final ShareCoordinatorShard shard;
     private long offset = 0;
 
-    StateShard() {
+    public StateShard() {
         shard = new ShareCoordinatorShard.Builder(new ShareCoordinatorConfig(
                 new AbstractConfig(ShareCoordinatorConfig.CONFIG_DEF, Map.of(), false)))
             .withLogContext(Logs.context())
@@ -61,7 +62,7 @@ final class StateShard {
             .setFirstOffset(first).setLastOffset(last).setDeliveryState(state).setDeliveryCount(count);
     }
 
-    Errors initialize(long startOffset) {
+    public Errors initialize(long startOffset) {
         return Errors.forCode(replayed(shard.initializeState(new InitializeShareGroupStateRequestData().setGroupId("group")
             .setTopics(List.of(new InitializeShareGroupStateRequestData.InitializeStateData().setTopicId(TOPIC)
                 .setPartitions(List.of(new InitializeShareGroupStateRequestData.PartitionData()
@@ -78,6 +79,13 @@ final class StateShard {
             .results().get(0).partitions().get(0).errorCode());
     }
 
+    /** Carry out the write of a leader. */
+    public Errors write(PartitionStateBatchData write) {
+        return write(write.startOffset(), write.deliveryCompleteCount(), write.stateBatches().stream()
+            .map(batch -> batch(batch.firstOffset(), batch.lastOffset(), batch.deliveryState(), batch.deliveryCount()))
+            .toArray(WriteShareGroupStateRequestData.StateBatch[]::new));
+    }
+
     /** What a leader reads when it begins: the start offset, then the state batches, as in "0: 5-9". */
     String read() {
         ReadShareGroupStateResponseData.PartitionResult result = replayed(shard.readStateAndMaybeUpdateLeaderEpoch(
@@ -91,7 +99,7 @@ final class StateShard {
         return result.startOffset() + ": " + String.join(" ", batches.toList());
     }
 
-    int deliveryCompleteCount() {
+    public int deliveryCompleteCount() {
         ReadShareGroupStateSummaryResponseData response = replayed(shard.readStateSummary(
             new ReadShareGroupStateSummaryRequestData().setGroupId("group")
                 .setTopics(List.of(new ReadShareGroupStateSummaryRequestData.ReadStateSummaryData().setTopicId(TOPIC)
