@@ -38,6 +38,7 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
     ("py:class", "uuid.UUID"),
+    ("py:class", "confluent_kafka.cimpl.Message"),  # nor to confluent-kafka's
     ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
     ("py:class", "DataFrame"),  # nor to Spark's
     ("py:class", "SparkSession"),

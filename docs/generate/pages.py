@@ -8,6 +8,7 @@ from typing import Final
 from generate import (
     broker_apis,
     configuration,
+    dead_letter_rules,
     green_runs,
     history_format,
     how_we_know,
@@ -31,6 +32,7 @@ DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
         "configuration.md": configuration.page,
+        "dead-letter-rules.md": dead_letter_rules.page,
         "green-runs.md": green_runs.page,
         "history-format.md": history_format.page,
         "how-we-know.md": how_we_know.page,

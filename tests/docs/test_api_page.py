@@ -13,6 +13,7 @@ from sharestate import (
     broker,
     broker_log,
     coordinator,
+    dead_letter_topic,
     dead_letters,
     explain,
     history,
@@ -124,6 +125,11 @@ def test_every_name_of_leaders_is_documented_once() -> None:
 def test_every_name_of_dead_letter_queues_is_documented_once() -> None:
     """What `sharestate.dead_letters` exports and `sharestate` does not has its directive on their page."""
     assert documented("dead-letters.md") == sorted(set(dead_letters.__all__) - set(sharestate.__all__))
+
+
+def test_every_name_of_dead_letter_topics_is_documented_once() -> None:
+    """What `sharestate.dead_letter_topic` exports has its directive on its page."""
+    assert documented("dead-letter-topics.md") == sorted(dead_letter_topic.__all__)
 
 
 def test_every_name_of_segments_is_documented_once() -> None:

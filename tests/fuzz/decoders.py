@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from base64 import b64decode
@@ -33,6 +34,7 @@ from sharestate.coordinator import (
     decode_record,
     encode_record,
 )
+from sharestate.dead_letter_topic import LetterFile, LetterFiles, analyze_letters, read_contents, redrive_ranges
 from sharestate.errors import (
     HistoryError,
     MalformedInputError,
@@ -160,6 +162,23 @@ def _read_lines(data: bytes) -> None:
         record = logged.decode()
         StateTopic().add(logged)
         assert read_json(write_json(decoded_form(record)))
+
+
+# ---- JSON lines of dead-letter topics
+
+
+def _letters() -> list[bytes]:
+    lines = gzip.decompress((DATA / "dead-letters" / "kcat.jsonl.gz").read_bytes()).splitlines()
+    return [b"\n".join(lines[begin : begin + 4]) for begin in range(0, len(lines), 12)]
+
+
+def _read_letters(data: bytes) -> None:
+    with _in_memory(data) as file:
+        contents = read_contents(LetterFiles([LetterFile("dlq.sorters", file)]))
+        analysis = analyze_letters("dlq.sorters", contents)
+        assert sum(analysis.patterns.by_pattern().values()) == analysis.records
+        assert write_json(analysis.to_json())
+        assert sum(each.records for each in redrive_ranges(analysis)) == analysis.records
 
 
 # ---- log segments
@@ -460,6 +479,7 @@ DECODERS: Final = {
     "records": Decoder(_records, damaged, _read_record, (RecordFormatError,)),
     "group records": Decoder(_group_records, damaged, _read_group_record, (RecordFormatError,)),
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
+    "dead letters": Decoder(_letters, _damaged_lines, _read_letters, (UnreadableFileError,), 20),
     "segments": Decoder(_segments, damaged_batches, _read_segment, (SegmentError,)),
     "responses": Decoder(_responses, _framed, _read_response, (ResponseFormatError,)),
     "requests of clients": Decoder(client_requests.samples, damaged, client_requests.read, (RequestFormatError,)),

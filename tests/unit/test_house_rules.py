@@ -21,8 +21,10 @@ MOST_LINES = 600
 FEWEST_LINES = 60
 
 SMALL = {
+    "cli/interrupts.py": "what two modules need while they load others, one of them without click",
     "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
+    "history/kafka_defects.py": "what a node does and the check of logs expects, in one place below both",
     "log_check/former_leader.py": "what outlives the share partition that is checked, so it is no part of its state",
     "log_check/lock_durations.py": "what no order of steps decides, so the search knows nothing of it",
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",

@@ -90,7 +90,7 @@ def decode_command(*, servers: str | None, settings_path: Path | None, as_json: 
         raise click.UsageError(message)
     is_redirected = sys.stdout is not None and not sys.stdout.isatty()
     with _opened(servers, settings_path, paths) as cluster:
-        names = {} if as_json else _topic_names(cluster, paths)
+        names = {} if as_json else topic_names(cluster, paths)
         if cluster is not None:
             _print_records(_logged(cluster, shows_progress=is_redirected), names, as_json=as_json)
         else:
@@ -170,7 +170,7 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
             with _reading(paths) as (files, progress):
                 topic.read(files, progress.read)
         ends = None if cluster is None else cluster.log_end_offsets(each.key for each in topic.share_partitions())
-        names = _topic_names(cluster, paths)
+        names = topic_names(cluster, paths)
     if as_json:
         documents = (
             _named(each.to_json(), each.key, names) | _log_end(each, ends) for each in topic.share_partitions()
@@ -215,7 +215,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     """
     rebuilt = StateTopic(COORDINATOR_PROFILES[profile_name])
     with _opened(servers, settings_path, paths) as cluster, ExitStack() as stack:
-        names = _topic_names(cluster, paths)
+        names = topic_names(cluster, paths)
 
         def is_wanted(key: SharePartitionKey) -> bool:
             known = {key.topic_id, names.get(key.topic_id)}
@@ -249,7 +249,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     _print(explained[0].unsaid_lines())
 
 
-def _topic_names(cluster: Cluster | None, paths: Iterable[str]) -> dict[str, str]:
+def topic_names(cluster: Cluster | None, paths: Iterable[str]) -> dict[str, str]:
     """Return the names of topics by their ids, as a cluster has them, and a broker's directory that is read."""
     directories = [Path(path) for path in paths if Path(path).is_dir()]
     names = {}

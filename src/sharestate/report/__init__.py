@@ -1,5 +1,5 @@
 """
-Reports: pages to open in a browser, of what happened to share partitions, and of what an audit found out.
+Reports: pages to open in a browser, of share partitions, of what an audit found out, and of a dead-letter topic.
 
 Those of share partitions are made of histories of any writer, and have pictures that need the extra ``plots``.
 """
@@ -7,9 +7,10 @@ Those of share partitions are made of histories of any writer, and have pictures
 from typing import TYPE_CHECKING
 
 from sharestate.report.audit_page import audit_page
+from sharestate.report.dead_letters_page import dead_letters_page
 from sharestate.report.timeline import PartitionTimeline, ReportedPartition
 
-__all__ = ["PartitionTimeline", "ReportedPartition", "audit_page", "report_history", "report_page"]
+__all__ = ["PartitionTimeline", "ReportedPartition", "audit_page", "dead_letters_page", "report_history", "report_page"]
 
 if TYPE_CHECKING:
     from sharestate.report.page import report_history, report_page

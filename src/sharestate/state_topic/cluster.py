@@ -1,5 +1,5 @@
 """
-The state topic of a live cluster, and where the logs of the share partitions end (extra ``consumer``).
+The state topic of a live cluster, or another one, and where logs of share partitions end (extra ``consumer``).
 
 Nothing here is asked of a share coordinator: ReadShareGroupState is a leader's request, and fences the one there is.
 """
@@ -78,7 +78,7 @@ class Cluster:
     Args:
         bootstrap_servers: Brokers to begin with: ``"localhost:9092"``, with commas between several.
         settings: What else librdkafka is to know, such as ``security.protocol``, in its own names.
-        topic: The state topic's name there, if it is a copy that has another one.
+        topic: The topic to fetch: a copy of the state topic, or one of other records, such as dead letters.
         timeout_s: How long the cluster may be silent. [s]
 
     Raises:
@@ -108,11 +108,11 @@ class Cluster:
             raise InvalidConfigurationError(error.args[0].str()) from error
 
     def state_offsets(self, partitions: Collection[int] | None = None) -> dict[int, range]:
-        """Return the offsets that each partition of the state topic has now, or each of *partitions*."""
+        """Return the offsets that each partition of the topic has now, or each of *partitions*."""
         topic = self._topics().get(self._topic)
         if topic is None:
-            message = f"{self._servers}: there is no topic {self._topic}; the first share group with a member makes it"
-            _raise(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            makes = "; the first share group with a member makes it" if self._topic == TOPIC else ""
+            _raise(f"{self._servers}: there is no topic {self._topic}{makes}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if topic.error is not None:
             self._refuse(topic.error)
         for number in sorted(set(partitions or ()) - set(topic.partitions)):
@@ -121,17 +121,25 @@ class Cluster:
 
     def records(self, offsets: Mapping[int, range]) -> Iterator[TopicRecord]:
         """
-        Yield the records at *offsets*, those of each partition of the state topic in the order of the log.
+        Yield the records at *offsets*, those of each partition of the topic in the order of the log.
 
         If brokers have deleted some of them, that is an UnreadableFileError.
         """
-        return self._read(offsets, self._refuse_deleted)
+        return map(self._logged, self._read(offsets, self._refuse_deleted))
 
     def remaining_records(self, offsets: Mapping[int, range]) -> Iterator[TopicRecord]:
         """
         Yield the records at *offsets*; of a partition of which brokers have deleted some meanwhile, what it has then.
 
         So nothing is lost: what they delete, later snapshots have replaced, which may come after *offsets*.
+        """
+        return map(self._logged, self.remaining_messages(offsets))
+
+    def remaining_messages(self, offsets: Mapping[int, range]) -> Iterator[Message]:
+        """
+        Yield the same as the client has it, with headers.
+
+        Of other topics than the state topic, what was deleted meanwhile is lost.
         """
         return self._read(offsets, lambda number, _: self._offsets_of(number))
 
@@ -145,7 +153,7 @@ class Cluster:
     def _place(self, number: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, number, offset)
 
-    def _read(self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]) -> Iterator[TopicRecord]:
+    def _read(self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]) -> Iterator[Message]:
         """Yield the records at *offsets*; where some are gone, at those that *once_deleted* returns."""
         left = {number: span for number, span in offsets.items() if span}
         self._consumer.assign([self._place(number, span.start) for number, span in left.items()])
@@ -158,7 +166,7 @@ class Cluster:
                 reached = self._go_to(number, left[number].start)
             else:
                 if message.error() is None and message.offset() in left[number]:
-                    yield self._logged(message)
+                    yield message
                 reached = self._offset_after(message, left[number])
             if reached >= left[number].stop:
                 del left[number]
