@@ -28,8 +28,8 @@ and a persister that the test answers; [StateShard]({SOURCE}/src/org/apache/kafk
 below are those of Kafka 4.4.0 where nothing else is said.
 
 The proposed changes are prose, and were tried once by hand on the sources of 4.4.0: with all of them together all tests
-here pass. The leader's were then asked the requests of the 167 tests of `SharePartitionTest` that are recorded of 4.4.0:
-six show another state, and are named with the change that they would have to follow."""
+here pass. The leader was then asked what the 167 recorded tests of `SharePartitionTest` of 4.4.0 ask: six show another
+state, and are named with the change that they would have to follow."""
 
 
 def page() -> str:
