@@ -19,7 +19,8 @@ class B24Test {
         leader.holdWrites();
         leader.acknowledge("m1", 1, 2, AcknowledgeType.ACCEPT);
         leader.acknowledge("m1", 3, 5, AcknowledgeType.ACCEPT);
-        leader.answerFirstWrite(Errors.COORDINATOR_NOT_AVAILABLE); // it was not carried out
+        // It was not carried out.
+        leader.answerFirstWrite(Errors.COORDINATOR_NOT_AVAILABLE);
         leader.answerFirstWrite(Errors.NONE);
         leader.acknowledge("m1", 6, 6, AcknowledgeType.ACCEPT);
 
