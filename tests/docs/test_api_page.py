@@ -22,6 +22,7 @@ from sharestate import (
     persister,
     report,
     segments,
+    simulate,
     spark,
     state_topic,
 )
@@ -160,6 +161,11 @@ def test_every_name_of_brokers_logs_is_documented_once() -> None:
 def test_every_name_of_explanations_is_documented_once() -> None:
     """What `sharestate.explain` exports has its directive on its page."""
     assert documented("why.md") == sorted(explain.__all__)
+
+
+def test_every_name_of_simulations_is_documented_once() -> None:
+    """What `sharestate.simulate` exports has its directive on its page."""
+    assert documented("simulate.md") == sorted(simulate.__all__)
 
 
 def test_every_name_of_reports_is_documented_once() -> None:

@@ -1,5 +1,5 @@
 """
-Share groups on Spark: the state topic, checks of brokers' logs, and replays of histories (extra ``spark``).
+Share groups on Spark: the state topic, checks of brokers' logs, replays of histories, simulations (extra ``spark``).
 
 Everything works on Spark Connect, too. Spark is imported when a name that needs it is used first.
 """
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sharestate.spark.client_audit import audit_logs
     from sharestate.spark.data_source import StateTopicSource, register
     from sharestate.spark.dead_letter_table import LETTER_RECORDS, read_letter_files, read_letters
+    from sharestate.spark.grids import sweep_grid
     from sharestate.spark.health import health_table
     from sharestate.spark.history_files import read_history
     from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
@@ -51,6 +52,7 @@ __all__ = [
     "register",
     "replay",
     "replay_stream",
+    "sweep_grid",
     "verify",
     "write_archive",
 ]
@@ -84,6 +86,7 @@ _MODULES: Final = {
     "register": "data_source",
     "replay": "batch_replay",
     "replay_stream": "streams",
+    "sweep_grid": "grids",
     "verify": "log_verification",
     "write_archive": "library_zip",
 }
