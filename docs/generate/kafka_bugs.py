@@ -24,8 +24,8 @@ PRESENT: Final = """\
 ## By release
 
 *Recorded*: that release's class answers the conversation as it is linked, which the tests hold. *Seen*: on its class or
-on a broker, and not held by a conversation. *Read*: in the code only. An empty field: fixed, or not there yet; the bug's
-own section says which."""
+on a broker, and not held by a conversation. *Read*: in the code only. An empty field: fixed, or not there yet; the
+bug's own section says which."""
 
 RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 

@@ -73,6 +73,11 @@ def releases() -> list[str]:
     return sorted({release for row in _rows("kafka-bugs.json", "kafka_bugs") for release in row["in"]})
 
 
+def last_of(line: str) -> str:
+    """Return the last known release of a line, such as 4.3, or the last one of all if none is known of it."""
+    return max((each for each in releases() if each.startswith(f"{line}.")), key=_numbers, default=releases()[-1])
+
+
 def expected_in(kafka: str) -> dict[str, bool]:
     """Return whether each bug that has a test is in the release, or in the last known one before it."""
     known = releases()

@@ -10,7 +10,18 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.kafka_bugs.__main__ import told
-from tests.kafka_bugs.junit import DATA, Outcome, Result, bugs_of, disagreements, expected_in, judged, releases, run
+from tests.kafka_bugs.junit import (
+    DATA,
+    Outcome,
+    Result,
+    bugs_of,
+    disagreements,
+    expected_in,
+    judged,
+    last_of,
+    releases,
+    run,
+)
 from tests.oracle.build import RELEASES, OracleUnavailableError
 
 KNOWN = "the answer ==> expected: <1> but was: <2>"
@@ -56,6 +67,7 @@ def test_a_later_release_is_held_against_the_last_one_that_is_known() -> None:
     assert expected_in("4.4.7-rc1") == expected_in("4.4.0") != expected_in("4.3.1")
     assert expected_in("4.10.0") == expected_in("4.4.0")
     assert expected_in("4.1.0") == expected_in("4.2.1")
+    assert (last_of("4.2"), last_of("4.4"), last_of("5.0")) == ("4.2.2", "4.4.0", "4.4.0")
 
 
 def test_what_came_out_is_shown_by_bug_and_release() -> None:

@@ -151,10 +151,10 @@ def test_a_release_that_fixes_a_bug_has_changed_something() -> None:
         "F4": Result(Outcome.BROKEN, "an error"),
     }
 
-    part = part_of_bugs(results, {"F1": True, "F2": True, "F3": False, "F4": True})
+    part = part_of_bugs(results, "4.3.1", {"F1": True, "F2": True, "F3": False, "F4": True})
 
     assert part.changes == 2
-    assert part.text[0] == "Of 4 bugs that have a JUnit test, 1 are present; fixed: F2."
+    assert part.text[0] == "Of 4 bugs that have a JUnit test, 1 are present. Beside 4.3.1, fixed: F2."
     assert part.text[-1] == "- F4: an error"
 
 
@@ -178,4 +178,4 @@ def test_a_release_whose_rules_the_library_has_changes_nothing(tmp_path: Path) -
     assert ended.stdout == (tmp_path / "page.md").read_text()
     assert f"{len(recorded(KAFKA_4_4))} conversations with other releases were repeated; 0 are" in ended.stdout
     assert json.dumps(LEFT_OUT)[1:-1] in ended.stdout
-    assert "bugs that have a JUnit test, 13 are present; the same as before." in ended.stdout
+    assert "bugs that have a JUnit test, 13 are present. Beside 4.4.0, the same." in ended.stdout
