@@ -191,6 +191,9 @@ def _stored(
         and topic in {None, each.key.topic_id, names.get(each.key.topic_id)}
         and partition in {None, each.key.partition}
     ]
+    if not chosen:
+        message = "no such share partition is in the state topic"
+        raise NoVerdict(message)
     return diagnose_stored(
         chosen,
         records=sum(each.counts.total() for each in state.partitions.values()),

@@ -73,6 +73,23 @@ def test_options_that_choose_nothing_are_refused(options: tuple[str, str]) -> No
     assert "no such share partition is in" in result.stderr
 
 
+@pytest.mark.parametrize("options", [("--group", "bills"), ("--topic", "orders"), ("--partition", "1000")])
+def test_options_that_choose_nothing_of_the_state_topic_are_refused(options: tuple[str, str]) -> None:
+    """A group whose name is mistyped is not a healthy one."""
+    result = run("--state", DATA / "segments", *options)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no such share partition is in the state topic" in result.stderr
+
+
+def test_an_empty_state_topic_is_no_healthy_one(tmp_path: Path) -> None:
+    """Nothing was judged, so nothing found would be no answer."""
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+
+    assert run("--state", empty).exit_code == 2
+
+
 def test_a_comparison_says_what_differs() -> None:
     """It ends with 1 if something does, with 0 if nothing does."""
     result, same = run(BAD, "--against", GOOD), run(BAD, "--against", BAD)
