@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sharestate.cli.exits import exit_code_of_audit
+from sharestate.cli.options import FiniteRange
 from sharestate.cli.progress import no_verdicts, tables
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.explain.words import counted
@@ -61,7 +62,7 @@ _OPTIONS: Final = (
     click.option("--auto-offset-reset", metavar="WHERE", help="share.auto.offset.reset, likewise."),
     click.option(
         "--clock-tolerance-ms",
-        type=click.FloatRange(min=0),
+        type=FiniteRange(min=0),
         default=100,
         show_default=True,
         metavar="MS",
@@ -69,7 +70,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--expiry-delay-ms",
-        type=click.FloatRange(min=0),
+        type=FiniteRange(min=0),
         default=1000,
         show_default=True,
         metavar="MS",
@@ -77,7 +78,7 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--max-skew-ms",
-        type=click.FloatRange(min=0),
+        type=FiniteRange(min=0),
         metavar="MS",
         help="By how much any two clocks differ at the most; only what happened bounds it without.",
     ),

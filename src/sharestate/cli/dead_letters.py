@@ -14,6 +14,7 @@ import click
 from rich.progress import Progress
 
 from sharestate.cli.exits import NoVerdict
+from sharestate.cli.options import FiniteRange
 from sharestate.cli.partition_choice import profile_option, surveyed
 from sharestate.cli.progress import no_verdicts, progress, refreshed, tables
 from sharestate.cli.state import servers_option, settings_option, topic_names
@@ -87,7 +88,7 @@ def _topic_id(_context: click.Context, _parameter: click.Parameter, given: Seque
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.001),
+    type=FiniteRange(min=0.001),
     default=60,
     show_default=True,
     metavar="SECONDS",

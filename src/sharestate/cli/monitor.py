@@ -18,6 +18,7 @@ from rich.progress import track
 from rich.text import Text
 
 from sharestate.cli.exits import NoVerdict
+from sharestate.cli.options import FiniteRange
 from sharestate.cli.state import servers_option, settings_option
 from sharestate.cli.state_tables import PIPE_WIDTH, time_text
 from sharestate.cli.tables import Cell, print_rows
@@ -65,7 +66,7 @@ def _address(_context: click.Context, _parameter: click.Parameter, given: str) -
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(min=0.1),
+    type=FiniteRange(min=0.1),
     default=_INTERVAL_S,
     show_default=True,
     metavar="SECONDS",

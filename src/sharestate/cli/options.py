@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import click
 
 from sharestate.conversation import SERVED_SPLIT_LIMIT, Level
 from sharestate.values.profiles import LATEST, PROFILES, Profile
+
+
+class FiniteRange(click.FloatRange):
+    """A number within bounds; *nan* is none, which ``click.FloatRange`` takes to be within any, nor is infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's
+        """Return the number that *value* is, or refuse it."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from sharestate.cli.options import FiniteRange
 from sharestate.explain.words import counted
 from sharestate.history import KINDS
 from sharestate.json_lines import printable
@@ -90,7 +91,7 @@ def _offset(_context: click.Context, _option: click.Parameter, value: str | None
 
 seconds_option: Final = click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     help="How long the check of a share partition may take, in place of what its events allow.",
 )
 

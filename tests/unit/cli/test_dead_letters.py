@@ -110,6 +110,8 @@ def test_a_plan_and_a_page_are_written(tmp_path: Path) -> None:
         (("q", BROKER, "--bootstrap", "127.0.0.1:1"), "Letters are read from files or with --bootstrap"),
         (("q", BROKER, "--topic-id", "orders"), "expected NAME=ID, got 'orders'"),
         (("q", BROKER, "--interval", "0"), "--interval"),
+        (("q", BROKER, "--interval", "nan"), "'nan' is not a finite number."),
+        (("q", BROKER, "--interval", "inf"), "'inf' is not a finite number."),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: tuple[str | Path, ...], problem: str) -> None:

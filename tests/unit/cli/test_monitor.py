@@ -131,3 +131,12 @@ def test_it_waits_for_a_cluster_and_ends_when_asked(number: signal.Signals) -> N
     assert scrape.value("sharestate_up") == 0
     assert scrape.value("sharestate_failed_rounds_total") == 1
     assert (process.returncode, rest) == (0, "")
+
+
+@pytest.mark.parametrize("interval", ["nan", "inf"])
+def test_an_interval_is_a_finite_number(interval: str) -> None:
+    """Refused before a cluster is asked; no wait can be so long."""
+    result = monitor("--bootstrap", "127.0.0.1:1", "--interval", interval)
+
+    assert result.exit_code == 2
+    assert f"{interval!r} is not a finite number." in result.stderr
