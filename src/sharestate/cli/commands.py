@@ -22,6 +22,7 @@ from sharestate.cli.broker import broker_command
 from sharestate.cli.broker_log import log_group
 from sharestate.cli.compare import compare_command
 from sharestate.cli.exits import NoVerdict, run_command
+from sharestate.cli.explore import explore_command
 from sharestate.cli.history import history_group
 from sharestate.cli.kip import kip_command
 from sharestate.cli.options import level_option, profile_option
@@ -72,6 +73,7 @@ sharestate.add_command(assign_command)
 sharestate.add_command(audit_command)
 sharestate.add_command(broker_command)
 sharestate.add_command(compare_command)
+sharestate.add_command(explore_command)
 sharestate.add_command(history_group)
 sharestate.add_command(kip_command)
 sharestate.add_command(log_group)

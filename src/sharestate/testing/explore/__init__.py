@@ -13,7 +13,8 @@ apart in ``explored_state``. See ``docs/explore.md``.
 
 from sharestate.testing.explore.configuration import Configuration
 from sharestate.testing.explore.events import Event, EventKind
-from sharestate.testing.explore.exploration import RULES, Bound, Bounds, Counterexample, Exploration, explore
+from sharestate.testing.explore.exploration import RULES, Bound, Bounds, Counterexample, Exploration, explore, go_on
+from sharestate.testing.explore.exploration_files import ExplorationFileError, read_exploration, write_exploration
 from sharestate.testing.explore.explored_state import ExploredState
 from sharestate.testing.explore.properties import NAMES
 from sharestate.testing.explore.steps import Step
@@ -28,7 +29,11 @@ __all__ = [
     "Event",
     "EventKind",
     "Exploration",
+    "ExplorationFileError",
     "ExploredState",
     "Step",
     "explore",
+    "go_on",
+    "read_exploration",
+    "write_exploration",
 ]

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from attrs import field, fields, frozen
 
-from sharestate.errors import MalformedInputError
 from sharestate.json_checks import Check, Field, boolean, integer, list_of, one_of, record, row, version
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.acknowledgements import AcknowledgeType
@@ -79,7 +78,7 @@ class Configuration:
     delivery_count_limit: int = 2
     max_record_locks: int = 3
     dead_letter_queue: bool = False
-    stored: PersistedState = PersistedState(start_offset=0)
+    stored: PersistedState = field(factory=PersistedState)
     writes: int = 1
     failures: int = 0
     failovers: int = 0
@@ -193,7 +192,7 @@ _LOG: Final = list_of(
     )
 )
 
-_STORED: Final = record(
+stored_check: Final[Check[PersistedState]] = record(
     {
         "start_offset": Field(_OFFSET, default=0),
         "state_batches": Field(
@@ -202,6 +201,7 @@ _STORED: Final = record(
     },
     PersistedState,
 )
+"""The check for what ``stored_json`` returns."""
 
 _CHECKS: Final[Mapping[str, Check[Any]]] = MappingProxyType(
     {
@@ -211,18 +211,14 @@ _CHECKS: Final[Mapping[str, Check[Any]]] = MappingProxyType(
         "max_records": list_of(integer(1, 500)),
         "mode": one_of({each.value: each for each in AcquireMode}),
         "dead_letter_queue": boolean,
-        "stored": _STORED,
+        "stored": stored_check,
         **{name: integer(*bounds) for name, bounds in _BOUNDS.items()},
     }
 )
 
 
 def _configuration(sharestate_exploration: int, **values: Any) -> Configuration:  # noqa: ANN401, ARG001 - of the checks; the version was checked
-    given = {name: value for name, value in values.items() if value is not None}
-    try:
-        return Configuration(**given)
-    except MalformedInputError as error:
-        raise MalformedInputError(error.message, error.field) from error
+    return Configuration(**{name: value for name, value in values.items() if value is not None})
 
 
 _CONFIGURATION: Final = record(

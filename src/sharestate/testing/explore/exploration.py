@@ -121,6 +121,20 @@ def _shown(step: Step) -> str:
     return f"{what:28} SPSO {leader.start_offset}{f', acquires {acquired}' if acquired else ''}"
 
 
+@define
+class ToDo:
+    """
+    The states that were not looked at yet, packed in chunks.
+
+    Attributes:
+        level: Those of the level that is being looked at.
+        next_level: Those that follow from it.
+    """
+
+    level: list[bytes] = Factory(list)
+    next_level: list[bytes] = Factory(list)
+
+
 @define(kw_only=True)
 class Exploration:
     """
@@ -136,6 +150,9 @@ class Exploration:
         causes: By how many steps records were changed for each cause.
         counterexample: What must hold and does not, by a shortest way; None if all holds.
         truncated: The bound that was met; None if there is nothing left to look at.
+        to_do: The states that were not looked at yet.
+        digests: What the states that were found are known by.
+        parents: Of each state by its number, that of the one before it times ``EVENT_LIMIT``, plus the event between.
     """
 
     around: Surroundings
@@ -147,13 +164,14 @@ class Exploration:
     causes: Counter[str] = Factory(Counter)
     counterexample: Counterexample | None = None
     truncated: Bound | None = None
-    _seen: set[bytes] = field(factory=set, repr=False)
-    _parents: array[int] = field(factory=lambda: array("Q"), repr=False)
+    to_do: ToDo = field(factory=ToDo, repr=False)
+    digests: set[bytes] = field(factory=set, repr=False)
+    parents: array[int] = field(factory=lambda: array("Q"), repr=False)
 
     @property
     def states(self) -> int:
         """The number of different states that were found."""
-        return len(self._parents)
+        return len(self.parents)
 
     @property
     def holds(self) -> bool:
@@ -190,25 +208,29 @@ class Exploration:
 
     def find(self, known_by: bytes, parent: int, event: int) -> int | None:
         """Give the state with this digest a number, if it is new."""
-        if known_by in self._seen:
+        if known_by in self.digests:
             return None
-        self._seen.add(known_by)
-        self._parents.append(parent * EVENT_LIMIT + event)
-        return len(self._parents) - 1
+        self.digests.add(known_by)
+        self.parents.append(parent * EVENT_LIMIT + event)
+        return len(self.parents) - 1
 
-    def add(self, expansion: Expansion) -> None:
-        """Count what *expansion* has brought."""
+    def add(self, expansion: Expansion) -> list[tuple[int, ExploredState]]:
+        """Count what *expansion* has brought, and return the states that are new, each with its number."""
         self.expanded += expansion.expanded
         self.edges += expansion.edges
         self.done += expansion.done
         self.kinds += expansion.kinds
         self.causes += expansion.causes
+        numbered = [
+            (self.find(known_by, parent, event), state) for known_by, parent, event, state in expansion.successors
+        ]
+        return [(number, state) for number, state in numbered if number is not None]
 
     def way(self, number: int) -> list[int]:
         """Return the positions of the events that lead to the state with this number."""
         positions = []
         while number:
-            number, position = divmod(self._parents[number], EVENT_LIMIT)
+            number, position = divmod(self.parents[number], EVENT_LIMIT)
             positions.append(position)
         return positions[::-1]
 
@@ -233,7 +255,7 @@ def explore(  # noqa: PLR0913 - what is explored, and how
     """
     Look at every state that a share group may come to, the nearest ones first, until something does not hold.
 
-    The result is the same with any number of processes.
+    What is found is the same with any number of processes.
 
     Args:
         configuration: The group and its surroundings.
@@ -243,51 +265,62 @@ def explore(  # noqa: PLR0913 - what is explored, and how
         jobs: The number of processes.
         show: Called from time to time with what was found so far.
 
+    Raises:
+        MalformedInputError: The profile has no dead-letter queue, and the group has one.
+
     Complexity:
         Linear in the states, of which there are exponentially many in all that may happen: about a millisecond each,
-        100 bytes of memory, and for those that are still to be looked at half a kilobyte.
+        150 bytes of memory, and for those that are still to be looked at half a kilobyte.
     """
     around = Surroundings(configuration=configuration, profile=profile)
     exploration = Exploration(around=around)
     begin = around.begin().after
     exploration.find(digest(begin), 0, 0)
-    level = _packed([(0, begin)])
-    until = None if bounds.seconds is None else time.monotonic() + bounds.seconds
-    with ExitStack() as stack:
-        run = _run_here(around, judged) if jobs == 1 else _run_apart(stack, around, judged, jobs)
-        try:
-            while level and exploration.truncated is None and exploration.counterexample is None:
-                level = _next_level(exploration, run(level), bounds, until, show)
-        except KeyboardInterrupt:
-            exploration.truncated = Bound.INTERRUPTED
+    exploration.to_do.level = packed([(0, begin)])
+    go_on(exploration, bounds=bounds, judged=judged, jobs=jobs, show=show)
     return exploration
 
 
-def _next_level(
+def go_on(
+    exploration: Exploration,
+    *,
+    bounds: Bounds,
+    judged: Collection[str] = NAMES,
+    jobs: int = 1,
+    show: Callable[[Exploration], None] = lambda _: None,
+) -> None:
+    """Go on with *exploration*, which has met a bound; the arguments are those of ``explore``."""
+    exploration.truncated = None
+    until = None if bounds.seconds is None else time.monotonic() + bounds.seconds
+    to_do = exploration.to_do
+    with ExitStack() as stack:
+        run = _run_here(exploration.around, judged) if jobs == 1 else _run_apart(stack, exploration, judged, jobs)
+        try:
+            while to_do.level and exploration.truncated is None and exploration.counterexample is None:
+                _finish_level(exploration, run(to_do.level.copy()), bounds, until, show)
+        except KeyboardInterrupt:
+            exploration.truncated = Bound.INTERRUPTED
+
+
+def _finish_level(
     exploration: Exploration,
     expansions: Iterator[Expansion],
     bounds: Bounds,
     until: float | None,
     show: Callable[[Exploration], None],
-) -> list[bytes]:
+) -> None:
     """
-    Look at one level, and return the next one, packed.
+    Look at the rest of a level.
 
     What does not hold of a state ends it; what does not hold of a step is a step further away, and has to wait for the
     other states of the level.
     """
-    chunks: list[bytes] = []
-    new: list[tuple[int, ExploredState]] = []
+    to_do = exploration.to_do
     nearest: Found | None = None
     for expansion in expansions:
-        exploration.add(expansion)
-        for known_by, parent, event, state in expansion.successors:
-            number = exploration.find(known_by, parent, event)
-            if number is not None:
-                new.append((number, state))
-        if len(new) >= CHUNK:
-            chunks += _packed(new)
-            new = []
+        new = exploration.add(expansion)
+        del to_do.level[0]
+        to_do.next_level += packed(new)
         nearest = _nearest([*([] if nearest is None else [nearest]), *expansion.found])
         show(exploration)
         exploration.truncated = _bound(exploration, bounds, until)
@@ -296,9 +329,9 @@ def _next_level(
     if nearest is not None:
         exploration.counterexample = exploration.show(nearest)
         exploration.truncated = None
-    chunks += _packed(new)
-    exploration.depth += bool(chunks)
-    return chunks
+    if not to_do.level:
+        to_do.level, to_do.next_level = to_do.next_level, []
+        exploration.depth += bool(to_do.level)
 
 
 def _nearest(found: list[Found]) -> Found | None:
@@ -312,9 +345,15 @@ def _bound(exploration: Exploration, bounds: Bounds, until: float | None) -> Bou
     return Bound.SECONDS if until is not None and time.monotonic() >= until else None
 
 
-def _packed(states: list[tuple[int, ExploredState]]) -> list[bytes]:
+def packed(states: list[tuple[int, ExploredState]]) -> list[bytes]:
     """Return *states* in chunks, as bytes: what they share is in them once."""
     return [pickle.dumps(states[first : first + CHUNK], 5) for first in range(0, len(states), CHUNK)]
+
+
+def unpacked(chunk: bytes) -> list[tuple[int, ExploredState]]:
+    """Return the states of a chunk of ``packed``, each with its number."""
+    states: list[tuple[int, ExploredState]] = pickle.loads(chunk)  # noqa: S301 - our own, and never from a file
+    return states
 
 
 # ---- one process, and several
@@ -324,13 +363,12 @@ _Run = Callable[[list[bytes]], Iterator[Expansion]]
 
 def _run_here(around: Surroundings, judged: Collection[str]) -> _Run:
     met: set[bytes] = set()
-    return lambda level: (expand(around, pickle.loads(chunk), met, judged) for chunk in level)  # noqa: S301 - our own
+    return lambda level: (expand(around, unpacked(chunk), met, judged) for chunk in level)
 
 
-def _run_apart(stack: ExitStack, around: Surroundings, judged: Collection[str], jobs: int) -> _Run:
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(around, tuple(judged))
-    )
+def _run_apart(stack: ExitStack, exploration: Exploration, judged: Collection[str], jobs: int) -> _Run:
+    given = exploration.around.configuration, exploration.around.profile, tuple(judged)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_start, initargs=given)
     stack.callback(pool.shutdown, cancel_futures=True)
     return lambda level: _in_order(pool, level, 4 * jobs)
 
@@ -350,9 +388,9 @@ _work: dict[str, Callable[[bytes], Expansion]] = {}
 """What a process of a pool has to do."""
 
 
-def _start(around: Surroundings, judged: Collection[str]) -> None:
-    met: set[bytes] = set()
-    _work["expand"] = lambda chunk: expand(around, pickle.loads(chunk), met, judged)  # noqa: S301 - our own
+def _start(configuration: Configuration, profile: Profile, judged: Collection[str]) -> None:
+    around, met = Surroundings(configuration=configuration, profile=profile), set[bytes]()
+    _work["expand"] = lambda chunk: expand(around, unpacked(chunk), met, judged)
 
 
 def _expand_apart(chunk: bytes) -> bytes:
