@@ -104,9 +104,7 @@ BUGS: Final[Mapping[str, BugInSmall]] = MappingProxyType(
             Quirk.STALLS_IN_GAP_BELOW_START,
             _STALLS,
             6,
-            configuration(
-                *_THREE, types=ACCEPT, log_starts=1, failovers=1, max_record_locks=2, delivery_count_limit=1
-            ),
+            configuration(*_THREE, types=ACCEPT, log_starts=1, failovers=1, max_record_locks=2, delivery_count_limit=1),
         ),
         "F6": BugInSmall(
             Quirk.STALLS_AFTER_COMPACTION, _STALLS, 7, configuration(*_THREE, compactions=1, max_record_locks=2)

@@ -120,8 +120,6 @@ def expand(
     return expansion._replace(expanded=expanded, edges=edges, done=done)
 
 
-def _of_state(
-    around: Surroundings, state: ExploredState, fetched: Iterable[ExploredState]
-) -> Iterator[Contradiction]:
+def _of_state(around: Surroundings, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
     yield from stalled(around, state, fetched)
     yield from inconsistent(SharePartition.restore(state.leader))

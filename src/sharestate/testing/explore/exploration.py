@@ -296,8 +296,8 @@ def go_on(
     with ExitStack() as stack:
         run = _run_here(exploration.around, judged) if jobs == 1 else _run_apart(stack, exploration, judged, jobs)
         try:
-            while to_do.level and exploration.truncated is None and exploration.counterexample is None:
-                _finish_level(exploration, run(to_do.level.copy()), bounds, until, show)
+            while to_do.level and _finish_level(exploration, run(to_do.level.copy()), bounds, until, show):
+                pass
         except KeyboardInterrupt:
             exploration.truncated = Bound.INTERRUPTED
 
@@ -308,9 +308,9 @@ def _finish_level(
     bounds: Bounds,
     until: float | None,
     show: Callable[[Exploration], None],
-) -> None:
+) -> bool:
     """
-    Look at the rest of a level.
+    Look at the rest of a level, and return whether to go on with the next one.
 
     What does not hold of a state ends it; what does not hold of a step is a step further away, and has to wait for the
     other states of the level.
@@ -332,6 +332,7 @@ def _finish_level(
     if not to_do.level:
         to_do.level, to_do.next_level = to_do.next_level, []
         exploration.depth += bool(to_do.level)
+    return nearest is None and exploration.truncated is None
 
 
 def _nearest(found: list[Found]) -> Found | None:

@@ -143,7 +143,7 @@ def read_exploration(path: Path) -> Exploration:
     lines = NumberedLines(path, ExplorationFileError)
     number = 1
     try:
-        exploration: Exploration | None = None
+        exploration, states = None, 0
         for number, line in lines:  # noqa: B007 - for the error
             value = read_json(line)
             if exploration is None:
@@ -229,9 +229,7 @@ def _state(state: int, next_level: bool, **members: Any) -> tuple[int, bool, Exp
 _COUNT: Final = integer(0)
 _OFFSETS: Final[Check[tuple[int, ...]]] = list_of(_COUNT)
 
-_FOUND: Final = record(
-    {"found": Field(_bytes_of(DIGEST_SIZE)), "parents": Field(_bytes_of(8))}, _digests_and_parents
-)
+_FOUND: Final = record({"found": Field(_bytes_of(DIGEST_SIZE)), "parents": Field(_bytes_of(8))}, _digests_and_parents)
 
 _COUNTS: Final[Mapping[str, Field]] = dict.fromkeys(("states", "expanded", "edges", "depth", "done"), Field(_COUNT))
 

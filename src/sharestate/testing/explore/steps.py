@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from attrs import field, frozen
 
@@ -313,9 +313,7 @@ def stored_after(stored: PersistedState, write: SentWrite, rules: CoordinatorPro
     start_offset = write.start_offset
     if not rules.lets_start_offset_move_back:
         start_offset = max(start_offset, stored.start_offset)
-    update = ShareUpdate(
-        snapshot_epoch=0, leader_epoch=0, start_offset=start_offset, state_batches=write.state_batches
-    )
+    update = ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=start_offset, state_batches=write.state_batches)
     before = StoredState(
         state_epoch=0, start_offset=stored.start_offset, highest_state_epoch=0, state_batches=stored.state_batches
     )
@@ -337,9 +335,7 @@ def _succeed(leading: Leading, state: ExploredState, event: Event) -> Step:
     (number,) = event.numbers
     leading.say("complete", write=number, answer="ok")
     leading.carry_out(leading.partition.write_succeeded(number))
-    after = state._replace(
-        sent=_without(state, number), confirmed=state.confirmed.union(_sent(state, number).accepted)
-    )
+    after = state._replace(sent=_without(state, number), confirmed=state.confirmed.union(_sent(state, number).accepted))
     return leading.step(state, event, after)
 
 
@@ -389,7 +385,7 @@ def _fail_over(leading: Leading, state: ExploredState, event: Event) -> Step:
     return leading.step(state, event, after)
 
 
-_TAKE: Final[Mapping[EventKind, Callable[[Leading, ExploredState, Event], Any]]] = MappingProxyType(
+_TAKE: Final[Mapping[EventKind, Callable[[Leading, ExploredState, Event], Step | None]]] = MappingProxyType(
     {
         EventKind.FETCH: _fetch,
         EventKind.ACKNOWLEDGE: _acknowledge,

@@ -72,9 +72,7 @@ def miscounted(before: ExploredState, step: Step) -> tuple[ExploredState, Step]:
         ("complete count", miscounted),
     ],
 )
-def test_sees_what_does_not_hold(
-    name: str, spoil: Callable[[ExploredState, Step], tuple[ExploredState, Step]]
-) -> None:
+def test_sees_what_does_not_hold(name: str, spoil: Callable[[ExploredState, Step], tuple[ExploredState, Step]]) -> None:
     """What must hold holds in a step, and does not once the step is spoiled."""
     walked = walk()
     before, step = walked[-2].after, walked[-1]
