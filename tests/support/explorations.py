@@ -119,7 +119,8 @@ SLOW: Final = frozenset({"B17", "B22", "F4"})
 
 HEALTHY: Final[Mapping[str, Configuration]] = MappingProxyType(
     {
-        **{name: bug.configuration for name, bug in BUGS.items() if name not in {"B22", "F4"}},
+        **{name: bug.configuration for name, bug in BUGS.items() if name not in {"B6", "B22", "F4"}},
+        "log start": configuration((0, 0), (1, 1), log_starts=1),
         "failures": configuration((0, 0), (1, 2), members=2, failures=1),
     }
 )

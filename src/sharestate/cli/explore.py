@@ -153,7 +153,7 @@ def _exit_code(exploration: Exploration) -> int:
 def _report(exploration: Exploration, seconds: float) -> str:
     counts = (
         f"{exploration.states:,} states, {exploration.expanded:,} looked at; {exploration.edges:,} steps; "
-        f"depth {exploration.depth}; everything is done in {exploration.done:,} states; "
+        f"depth {exploration.depth}; done in {exploration.done:,} states; "
         f"{exploration.expanded / max(seconds, 0.001):,.0f} states a second"
     )
     lines = [

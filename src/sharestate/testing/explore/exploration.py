@@ -3,7 +3,7 @@ The exploration: level by level, each state once.
 
 A state that was found has a number. Of all that were found there is a digest, the number of the state before it and the
 event between them, 60 bytes or so; the states themselves are kept, packed, until they were looked at. So a way to a
-state is walked anew from the beginning.
+state is walked again from the beginning.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ DIGEST_SIZE: Final = 16
 """The size of a digest: among 10^9 states two have the same one with a probability of 10^-21. [bytes]"""
 
 _WITHOUT_REFERENCES: Final = 2
-"""The format of ``marshal`` in which equal values have equal bytes, whoever else refers to them."""
+"""The format of ``marshal`` in which equal values have equal bytes, whatever else refers to them."""
 
 _CAUSES: Final = {cause: number for number, cause in enumerate(DeadLetterCause)}
-"""A number for each cause: of texts ``marshal`` tells interned ones from others."""
+"""A number for each cause: ``marshal`` writes interned texts in another way."""
 
 
 class SentWrite(NamedTuple):

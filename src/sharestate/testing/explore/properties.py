@@ -140,7 +140,7 @@ def inconsistent(partition: SharePartition) -> Iterator[Contradiction]:
         yield Contradiction(CONSISTENT, str(error))
 
 
-def undone(around: Surroundings, state: ExploredState) -> list[int]:
+def not_done(around: Surroundings, state: ExploredState) -> list[int]:
     """Return the offsets of the log that a fetch may return, and that are not done in *state*."""
     leader, end = state.leader, around.readable_end(state)
     done = set(_terminal(leader))
@@ -169,9 +169,9 @@ def stalled(around: Surroundings, state: ExploredState, fetched: Iterable[Explor
     """Yield that *state* stalls, if it does: *fetched* are the states after each fetch that is possible in it."""
     if not is_quiet(state):
         return
-    left = undone(around, state)
+    left = not_done(around, state)
     if left and not any(_differs(state.leader, after.leader) for after in fetched):
-        text = f"{left[0]} is not done, nobody holds anything, nothing waits for an answer, and no fetch brings it on"
+        text = f"{left[0]} is not done, nobody holds anything, and no fetch brings it on"
         yield Contradiction(NEVER_STALLS, text)
 
 

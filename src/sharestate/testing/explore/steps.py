@@ -171,9 +171,20 @@ class Leading:
         while (effects := self.partition.expire_next(now_ms=now_ms)) is not None:
             self.carry_out(effects)
 
-    def step(self, before: ExploredState, event: Event, changed: ExploredState, *, is_stored: bool = False) -> Step:
-        """Return the step from *before* to *changed*, with what the leader has come to."""
-        accepted = _accepted(event, self.writes)
+    def step(
+        self,
+        before: ExploredState,
+        event: Event,
+        changed: ExploredState,
+        *,
+        accepted: tuple[int, ...] = (),
+        is_stored: bool = False,
+    ) -> Step:
+        """
+        Return the step from *before* to *changed*, with what the leader has come to.
+
+        What it sends will confirm that *accepted* are; a write that was answered *is_stored* or not.
+        """
         sent = [
             SentWrite(write.number, write.start_offset, tuple(write.state_batches), accepted) for write in self.writes
         ]
@@ -183,18 +194,6 @@ class Leading:
             finished=_finished(before.finished, self.transitions, is_stored=is_stored),
         )
         return Step(event, after, self.acquired, tuple(self.transitions), tuple(self.requests))
-
-
-def _accepted(event: Event, writes: Iterable[WriteShareGroupState]) -> tuple[int, ...]:
-    """Return the offsets that a member will know to be accepted once the one write has succeeded."""
-    if event.kind is not EventKind.ACKNOWLEDGE or event.numbers[2] != AcknowledgeType.ACCEPT:
-        return ()
-    return tuple(
-        offset
-        for write in writes
-        for first, last, *_ in write.state_batches
-        for offset in range(max(first, event.numbers[0]), min(last, event.numbers[1]) + 1)
-    )
 
 
 def _finished(before: frozenset[int], transitions: Iterable[Transition], *, is_stored: bool) -> frozenset[int]:
@@ -275,7 +274,9 @@ def _acknowledge(leading: Leading, state: ExploredState, event: Event) -> Step:
     leading.say("acknowledge", member=event.member, batches=[[low, high, [type_]] for low, high in held])
     now_ms = state.leader.now_ms
     leading.carry_out(leading.partition.acknowledge(event.member, batches, now_ms=now_ms))
-    return leading.step(state, event, state)
+    offsets = [offset for low, high in held for offset in range(low, high + 1)]
+    accepted = tuple(offsets) if type_ == AcknowledgeType.ACCEPT else ()
+    return leading.step(state, event, state, accepted=accepted)
 
 
 def _close(leading: Leading, state: ExploredState, event: Event) -> Step:
