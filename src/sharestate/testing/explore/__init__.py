@@ -7,8 +7,8 @@ start moves, batches are compacted away, leaders are replaced. What must hold is
 is shown by a shortest conversation of the line protocol. A `Configuration` says how small the group is, and how much
 may go wrong.
 
-It begins in ``exploration``; what may happen is in ``events``, what comes of it in ``steps``, and when two states are the
-same in ``explored_state``. See ``docs/explore.md``.
+It begins in ``exploration``; what may happen is in ``events``, what comes of it in ``steps``, and when two states
+are the same in ``explored_state``. See ``docs/explore.md``.
 """
 
 from sharestate.testing.explore.configuration import Configuration

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.events import EventKind, events
 from sharestate.testing.explore.explored_state import ExploredState, digest
-from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, stalled, not_done
+from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, not_done, stalled
 from sharestate.testing.explore.steps import Step, Surroundings, take
 
 if TYPE_CHECKING:
