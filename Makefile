@@ -5,6 +5,8 @@ READY := .venv/ready
 SPARK_BIN := .venv-spark/bin
 SPARK_READY := .venv-spark/ready
 COMMA := ,
+# Tests start hundreds of processes: where the environment says so, each would compile what it imports anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 # $(call judge,NAME,COMMANDS): run COMMANDS up to the first that fails, say how it went, and keep the exit status.
 judge = @(set -e; $(2)); status=$$?; \
@@ -14,7 +16,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
 .PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
@@ -46,7 +48,7 @@ LOGGED := tests/data/broker-log/k431-seq
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
-PYTEST := -q -m 'not oracle and not broker and not spark and not clients' --numprocesses auto --maxprocesses 4 --dist worksteal
+PYTEST := -q -m 'not oracle and not broker and not spark and not clients and not tla' --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
 test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
@@ -55,7 +57,7 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	    $(call step,the tests against the wheel, $(BIN)/python tests/packaging/against_wheel.py this $(PYTEST) \
 	      tests docs/generate README.md --pyargs sharestate), \
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
-	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) or Spark (make test-spark) or other versions of Python (make test-pythons)")
+	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) or TLC (make test-tla) or Spark (make test-spark) or other versions of Python (make test-pythons)")
 
 CORE_TESTS := $(addprefix tests/unit/,coordinator partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
 test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
@@ -66,6 +68,10 @@ test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minut
 test-oracle: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
 	$(call judge,test-oracle, \
 	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
+
+test-tla: $(READY) ## Have TLC check the TLA+ specification, and what recorded conversations say of it
+	$(call judge,test-tla, \
+	  $(call step,pytest -m tla, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -q -m tla tests/tla))
 
 # SEED makes other requests, other images of the disk, and other times to kill; equal numbers make equal ones.
 crash: SEED ?= 0
@@ -167,9 +173,11 @@ spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library f
 	$(call judge,spark-archive, mkdir -p build; \
 	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.library_zip build/sharestate-spark.zip))
 
-# Versions that the machine does not have are skipped.
-test-pythons: TESTS ?= tests/unit
-test-pythons: dist ## Run unit tests against the wheel with each other supported version of Python; TESTS=
+# Versions that the machine does not have are skipped. What replays brokers' logs says the same with each of them, and the
+# budget is three minutes for two versions.
+REPLAYED := bench broker_log explain log_check report
+test-pythons: TESTS ?= tests/unit $(REPLAYED:%=--ignore=tests/unit/%)
+test-pythons: dist ## Run unit tests against the wheel with each other supported version of Python, but replays of logs; TESTS=
 	$(call judge,test-pythons, $(call step,the wheel with other versions of Python, \
 	  $(BIN)/python tests/packaging/against_wheel.py others $(PYTEST) $(TESTS)))
 
@@ -264,22 +272,22 @@ dist: $(READY)
 	@rm -rf dist
 	@$(BIN)/python -m build --quiet
 
-docs: $(READY) ## Build the documentation into build/docs, with the notebook, and run its examples
+NOTEBOOKS := examples/kip_tables.ipynb examples/sizing.ipynb
+docs: $(READY) ## Build the documentation into build/docs, with the notebooks, and run its examples
 	$(call judge,docs, \
 	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html docs build/docs); \
-	  $(call step,the notebook, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
-	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= \
-	    examples/kip_tables.ipynb); \
+	  $(call step,the notebooks, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
+	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= $(NOTEBOOKS)); \
 	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
 
 diagrams: $(READY) ## Make the pages and diagrams of docs that are made from code and data
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
 
 # What changes from run to run goes: times, and the version of Python.
-notebook: $(READY) ## Run examples/kip_tables.ipynb again, and keep what it shows
+notebook: $(READY) ## Run examples/kip_tables.ipynb and examples/sizing.ipynb again, and keep what they show
 	$(call judge,notebook, $(BIN)/python -m nbconvert --log-level=WARN --to notebook --execute --inplace \
 	  --ClearMetadataPreprocessor.enabled=True --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
-	  examples/kip_tables.ipynb)
+	  $(NOTEBOOKS))
 
 # What it shows of another log is not kept, but goes to build.
 notebook-spark: $(SPARK_READY) ## Run examples/redeliveries.ipynb again on Spark, and keep what it shows; RUN=directory of a broker: in build instead
@@ -356,7 +364,7 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,parquet,plots,segments,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
 	@touch $@
 
 # Python compiles what is imported, which is a small part of what is installed.

@@ -38,7 +38,10 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:class", "pathlib.Path"),
     ("py:class", "types.TracebackType"),
     ("py:class", "uuid.UUID"),
-    ("py:class", "altair.vegalite.v6.api.VConcatChart"),  # nor to Altair's
+    ("py:class", "confluent_kafka.cimpl.Message"),  # nor to confluent-kafka's
+    ("py:class", "altair.vegalite.v6.api.FacetChart"),  # nor to Altair's
+    ("py:class", "altair.vegalite.v6.api.LayerChart"),
+    ("py:class", "altair.vegalite.v6.api.VConcatChart"),
     ("py:class", "DataFrame"),  # nor to Spark's
     ("py:class", "SparkSession"),
     ("py:class", "StreamingQuery"),
@@ -56,6 +59,8 @@ nitpick_ignore_regex = [
     ("py:class", r"Fetched|sharestate\.broker\.sessions\.contexts\.T"),  # what a fetch found, and a type variable
     ("py:class", r"sharestate\.broker\.server\.test_broker\.T"),  # a type variable
     ("py:class", r"sharestate\.broker_log\.lines\.Requests"),  # what a RequestLog is
+    ("py:class", r"Evidence|sharestate\.diagnose\.(rule\.Facts|group_rules\.GroupFacts)"),  # what rules judge, and show
+    ("py:class", r"sharestate\.explain\.log_facts\.LogFacts"),  # what a life knows of the log
     ("py:class", r"sharestate\.explain\.survey\.(Begin|Life_co)"),  # a callback, and what it returns
     ("py:class", r"sharestate\.log_check\.(budget\.Part|found_order\.FoundOrder)"),  # what a budget and a check keep
     ("py:class", r"sharestate\.values\.config_keys\.Validator"),  # what values a setting takes

@@ -1,11 +1,12 @@
 """
-What holds for all tests: which directories are skipped as a whole, and that Ctrl-C works.
+What holds for all tests: which directories are skipped as a whole, what garbage is looked for, and that Ctrl-C works.
 
 Directories are skipped whose modules cannot be imported everywhere; ``SHARESTATE_REQUIRE=spark`` makes it an error.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -45,3 +46,10 @@ def pytest_configure() -> None:
     """Have commands that tests start interrupted by Ctrl-C, also where a shell has started pytest in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # which commands would inherit
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what lives as long as the run, modules and thousands of tests: a tenth of the CPU."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)

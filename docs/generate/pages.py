@@ -8,12 +8,15 @@ from typing import Final
 from generate import (
     broker_apis,
     configuration,
+    dead_letter_rules,
+    diagnosis_rules,
     green_runs,
     history_format,
     how_we_know,
     invariants,
     kafka_bugs,
     lockstep,
+    monitor,
     planted_bugs,
     rules_by_profile,
     share_groups,
@@ -30,6 +33,8 @@ DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
         "configuration.md": configuration.page,
+        "dead-letter-rules.md": dead_letter_rules.page,
+        "diagnosis-rules.md": diagnosis_rules.page,
         "green-runs.md": green_runs.page,
         "history-format.md": history_format.page,
         "how-we-know.md": how_we_know.page,
@@ -37,6 +42,8 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "kafka-bugs.md": kafka_bugs.page,
         "lifecycle.svg": state_machines.lifecycle,
         "lockstep.md": lockstep.page,
+        "monitor-metrics.md": monitor.page,
+        "../examples/monitor/dashboard.json": monitor.dashboard,
         "planted-bugs.md": planted_bugs.page,
         "record-machine.svg": state_machines.record_machine,
         "rules-by-profile.md": rules_by_profile.page,

@@ -12,7 +12,8 @@ from sharestate.spark.columns import TABLES
 from sharestate.spark.log_verification_columns import VERIFICATION
 
 INTRODUCTION: Final = """\
-The columns of the tables of [the state topic on Spark](spark.md), of
+The columns of the tables of [the state topic on Spark](spark.md), of [dead-letter
+topics](dead-letter-topics.md#on-spark), of
 [the check of brokers' logs](spark-history.md#the-order-of-a-brokers-log), and of those that
 [tell what has become of records](spark-analysis.md). Each carries its meaning as `comment` and its unit as `unit` in
 its metadata."""
@@ -35,6 +36,7 @@ TITLES: Final = {
     "STATES": "what `rebuild_state()` returns: the final state of every share partition",
     "RECORD_COUNTS": "what `count_records()` returns: what is in each partition of the state topic",
     "LOG_ENDS": "what `health_table()` takes to compute lags",
+    "LETTERS": "what `read_letters()` and `read_letter_files()` return: the records of a dead-letter topic",
     "HEALTH": "what `health_table()` returns: what an operator asks of every share partition",
 }
 

@@ -1,7 +1,8 @@
 """The page that says which code carries which rule, and where each quirk is asked for."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from generate.citations import headings
@@ -74,20 +75,29 @@ def _quirk_rows() -> Iterator[list[str]]:
 
 def asking(quirk: str) -> list[Place]:
     """Return the functions of the state machine that name a quirk."""
-    return [
-        Place(file.relative_to(PACKAGE).as_posix(), function.name)
-        for file in sorted(PACKAGE.glob("partition/*.py"))
-        for function in ast.walk(ast.parse(file.read_text()))
-        if isinstance(function, ast.FunctionDef) and any(_is_quirk(node, quirk) for node in ast.walk(function))
-    ]
+    return _by_quirk().get(quirk, [])
 
 
-def _is_quirk(node: ast.AST, name: str) -> bool:
-    match node:
-        case ast.Attribute(value=ast.Name(id="Quirk"), attr=attribute):
-            return attribute == name
-        case _:
-            return False
+@cache
+def _by_quirk() -> Mapping[str, list[Place]]:
+    found: dict[str, list[Place]] = {}
+    for file in sorted(PACKAGE.glob("partition/*.py")):
+        path = file.relative_to(PACKAGE).as_posix()
+        for function in ast.walk(ast.parse(file.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                for quirk in {*_quirks(function)}:
+                    found.setdefault(quirk, []).append(Place(path, function.name))
+    return found
+
+
+def _quirks(function: ast.FunctionDef) -> Iterator[str]:
+    """Go through the names of the quirks that a function names."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Attribute(value=ast.Name(id="Quirk"), attr=quirk):
+                yield quirk
+            case _:
+                pass
 
 
 def _module_rows() -> Iterator[list[str]]:

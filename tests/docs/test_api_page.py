@@ -13,6 +13,7 @@ from sharestate import (
     broker,
     broker_log,
     coordinator,
+    dead_letter_topic,
     dead_letters,
     explain,
     history,
@@ -21,6 +22,7 @@ from sharestate import (
     persister,
     report,
     segments,
+    simulate,
     spark,
     state_topic,
 )
@@ -126,6 +128,11 @@ def test_every_name_of_dead_letter_queues_is_documented_once() -> None:
     assert documented("dead-letters.md") == sorted(set(dead_letters.__all__) - set(sharestate.__all__))
 
 
+def test_every_name_of_dead_letter_topics_is_documented_once() -> None:
+    """What `sharestate.dead_letter_topic` exports has its directive on its page."""
+    assert documented("dead-letter-topics.md") == sorted(dead_letter_topic.__all__)
+
+
 def test_every_name_of_segments_is_documented_once() -> None:
     """What `sharestate.segments` exports has its directive on its page."""
     assert documented("segments.md") == sorted(segments.__all__)
@@ -154,6 +161,11 @@ def test_every_name_of_brokers_logs_is_documented_once() -> None:
 def test_every_name_of_explanations_is_documented_once() -> None:
     """What `sharestate.explain` exports has its directive on its page."""
     assert documented("why.md") == sorted(explain.__all__)
+
+
+def test_every_name_of_simulations_is_documented_once() -> None:
+    """What `sharestate.simulate` exports has its directive on its page."""
+    assert documented("simulate.md") == sorted(simulate.__all__)
 
 
 def test_every_name_of_reports_is_documented_once() -> None:

@@ -1,4 +1,4 @@
-"""The notebook in `examples` runs, and shows what is committed."""
+"""The notebooks in `examples` run, and show what is committed."""
 
 from __future__ import annotations
 
@@ -8,30 +8,37 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.notebooks import shown
 
-NOTEBOOK = Path(__file__).parents[2] / "examples/kip_tables.ipynb"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PICTURES = {"kip_tables.ipynb": 10, "sizing.ipynb": 1}
+"""How many pictures each notebook has."""
 
 
-def test_the_notebook_runs_and_shows_what_is_committed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_notebook_runs_and_shows_what_is_committed(name: str, tmp_path: Path) -> None:
     """Each of its claims holds, and running it again changes nothing that it says."""
-    copy = Path(shutil.copy(NOTEBOOK, tmp_path))
+    copy = Path(shutil.copy(EXAMPLES / name, tmp_path))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbmake", "--overwrite", str(copy)]
     run = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path, text=True)
 
     assert run.returncode == 0, run.stdout
-    assert shown(copy) == shown(NOTEBOOK), "run make notebook"
+    assert shown(copy) == shown(EXAMPLES / name), "run make notebook"
 
 
-def test_the_notebook_is_small_and_says_nothing_of_the_machine() -> None:
+@pytest.mark.parametrize(("name", "pictures"), PICTURES.items())
+def test_the_notebook_is_small_and_says_nothing_of_the_machine(name: str, pictures: int) -> None:
     """It has its pictures in less than a megabyte, and no times, versions or warnings."""
-    notebook = json.loads(NOTEBOOK.read_text())
+    text = (EXAMPLES / name).read_text()
+    notebook = json.loads(text)
     kinds = [
         kind for cell in notebook["cells"] for output in cell.get("outputs", ()) for kind in output.get("data", ())
     ]
 
-    assert NOTEBOOK.stat().st_size < 1_000_000
-    assert kinds.count("image/svg+xml") == 10
+    assert len(text) < 1_000_000
+    assert kinds.count("image/svg+xml") == pictures
     assert notebook["metadata"].keys() == {"kernelspec"}
     assert [cell["metadata"] for cell in notebook["cells"] if cell["metadata"]] == []
-    assert "stderr" not in NOTEBOOK.read_text()
+    assert "stderr" not in text

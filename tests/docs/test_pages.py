@@ -23,6 +23,8 @@ SOUGHT: Final = {
     "install": {"install", "completion"},
     "log-to-answers": {"kubernetes", "request log"},
     "kips": {"KIP"},
+    "monitor": {"monitor", "lag exporter", "Prometheus", "KEDA"},
+    "dead-letter-topics": {"DLQ", "poison record", "redrive"},
 }
 """What people type into the search, by the page that answers it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -199,11 +200,16 @@ def test_places_are_where_the_citations_are() -> None:
     ]
 
 
+@cache
+def defined(path: str) -> set[str]:
+    """Return the names of the functions, classes and constants of a file of the library."""
+    tree = ast.parse((PACKAGE / path).read_text())
+    named = {getattr(node, "name", None) for node in ast.walk(tree)}
+    return {name for name in named if name} | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
 def test_places_exist() -> None:
     """The page names files, and functions, classes or constants of them."""
     for found in places().values():
         for path, name in found:
-            tree = ast.parse((PACKAGE / path).read_text())
-            defined = {getattr(node, "name", None) for node in ast.walk(tree)}
-            defined |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-            assert not name or name.rpartition(".")[2] in defined, (path, name)
+            assert not name or name.rpartition(".")[2] in defined(path), (path, name)

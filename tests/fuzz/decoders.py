@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from base64 import b64decode
@@ -33,6 +34,7 @@ from sharestate.coordinator import (
     decode_record,
     encode_record,
 )
+from sharestate.dead_letter_topic import LetterFile, LetterFiles, analyze_letters, read_contents, redrive_ranges
 from sharestate.errors import (
     HistoryError,
     MalformedInputError,
@@ -53,9 +55,13 @@ from sharestate.history.json_files import JsonHistory
 from sharestate.history.parquet_files import ParquetHistory
 from sharestate.history.synthetic import SyntheticHistory
 from sharestate.json_lines import bounded_lines, read_json, write_json
+from sharestate.monitor.checkpoint import Checkpoint
+from sharestate.monitor.following import Follower
+from sharestate.monitor.readings import ClusterReading, reading_of
 from sharestate.persister.kafka.frames import FrameBuffer, read_response
 from sharestate.persister.kafka.state_requests import SCHEMAS, STATE_REQUESTS
 from sharestate.segments import LogReader
+from sharestate.simulate import Empirical, Load, RecordedArrival
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.explore import (
@@ -168,6 +174,23 @@ def _read_lines(data: bytes) -> None:
         record = logged.decode()
         StateTopic().add(logged)
         assert read_json(write_json(decoded_form(record)))
+
+
+# ---- JSON lines of dead-letter topics
+
+
+def _letters() -> list[bytes]:
+    lines = gzip.decompress((DATA / "dead-letters" / "kcat.jsonl.gz").read_bytes()).splitlines()
+    return [b"\n".join(lines[begin : begin + 4]) for begin in range(0, len(lines), 12)]
+
+
+def _read_letters(data: bytes) -> None:
+    with _in_memory(data) as file:
+        contents = read_contents(LetterFiles([LetterFile("dlq.sorters", file)]))
+        analysis = analyze_letters("dlq.sorters", contents)
+        assert sum(analysis.patterns.by_pattern().values()) == analysis.records
+        assert write_json(analysis.to_json())
+        assert sum(each.records for each in redrive_ranges(analysis)) == analysis.records
 
 
 # ---- log segments
@@ -355,6 +378,23 @@ def _read_known_differences(data: bytes) -> None:
         read_known_differences(Path(path))
 
 
+# ---- `sharestate simulate`
+
+
+def _loads() -> list[bytes]:
+    recorded = Load(
+        arrival=RecordedArrival([(0, 0, 5), (7, 0, 1)]), processing=Empirical([1, 2.5]), dead_letter_queue=True
+    )
+    words = ("processing=lognormal:20ms:0.8", "arrival=poisson:9/s", "acknowledging=record", "failure_rate=0.5")
+    return [write_json(load.to_json()).encode() for load in (recorded, Load().changed(*words))]
+
+
+def _read_load(data: bytes) -> None:
+    with _in_memory(data) as path:
+        load = Load.read(Path(path))
+    assert Load.from_json(load.to_json()) == load
+
+
 # ---- `sharestate compare`
 
 
@@ -495,10 +535,37 @@ def _read_state_file(data: bytes) -> None:
             assert all(record in STATE_RECORDS for record in records)
 
 
+# ---- checkpoints of the monitor
+
+
+def _checkpoints() -> list[bytes]:
+    follower = Follower()
+    follower.wanted({number: range(10**6) for number in range(3)})
+    for logged in StateTopicFile(SEGMENTS / "state.jsonl"):
+        follower.add(logged)
+    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+        path = Path(directory, "checkpoint.db")
+        with Checkpoint(path) as checkpoint:
+            checkpoint.save(follower)
+        return [path.read_bytes()]
+
+
+def _read_checkpoint(data: bytes) -> None:
+    """Open a file, go on from it, and save that."""
+    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+        path = Path(directory, "checkpoint.db")
+        path.write_bytes(data)
+        with Checkpoint(path) as checkpoint:
+            follower = checkpoint.load()
+            assert reading_of(follower, ClusterReading({}, {}, {}, {}), 0)
+            checkpoint.save(follower)
+
+
 DECODERS: Final = {
     "records": Decoder(_records, damaged, _read_record, (RecordFormatError,)),
     "group records": Decoder(_group_records, damaged, _read_group_record, (RecordFormatError,)),
     "lines": Decoder(_json_lines, damaged_json, _read_lines, (UnreadableFileError,)),
+    "dead letters": Decoder(_letters, _damaged_lines, _read_letters, (UnreadableFileError,), 20),
     "segments": Decoder(_segments, damaged_batches, _read_segment, (SegmentError,)),
     "responses": Decoder(_responses, _framed, _read_response, (ResponseFormatError,)),
     "requests of clients": Decoder(client_requests.samples, damaged, client_requests.read, (RequestFormatError,)),
@@ -511,6 +578,7 @@ DECODERS: Final = {
         client_operations.samples, client_operations.damaged_file, client_operations.judge, (OperationsError,), 40
     ),
     "files of SQLite": Decoder(_state_files, damaged, _read_state_file, (StateLogError,), 20),
+    "checkpoints": Decoder(_checkpoints, damaged, _read_checkpoint, (StateLogError,), 20),
     "snapshots": Decoder(_snapshots, damaged_json, _read_snapshot, (SnapshotError, MalformedInputError)),
     "states of replays": Decoder(
         _replay_states, damaged_json, _read_replay_state, (SnapshotError, MalformedInputError), 5
@@ -518,6 +586,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),
     "states of searches": Decoder(_searches, damaged_json, _read_search, (MalformedInputError,)),

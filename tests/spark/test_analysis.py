@@ -14,8 +14,10 @@ from attrs import define
 from pyspark.sql import DataFrame, SparkSession
 
 from sharestate import SharePartition
+from sharestate.diagnose import HistoryFacts
 from sharestate.errors import MalformedInputError
-from sharestate.history import OUTPUTS, ReplaySettings, replay_events
+from sharestate.explain import End
+from sharestate.history import OUTPUTS, Header, ReplaySettings, replay_events
 from sharestate.history.parquet_files import ParquetRows
 from sharestate.history.rows import OutputRow
 from sharestate.history.synthetic import SyntheticHistory
@@ -287,6 +289,23 @@ def in_flight_of(text: str) -> tuple[int, int]:
     runs = [run for batch in SharePartition.restore(Snapshot.from_json(text)).batches() for run in batch.runs]
     sizes = [(run.last_offset - run.first_offset + 1, run.state) for run in runs]
     return sum(size for size, _ in sizes), sum(size for size, state in sizes if state == 1)
+
+
+def test_a_diagnosis_counts_the_same(analysis: Analysis) -> None:
+    """Records, deliveries, those delivered again, and ends of deliveries of records that were not done."""
+    facts = HistoryFacts(Header())
+    for event in SYNTHETIC:
+        facts.apply(event)
+    ended: Counter[tuple[str, str, int]] = Counter()
+    for row in analysis.tables["deliveries"].select("group_id", "topic_id", "partition", "cause").collect():
+        ended[tuple(row)[:3]] += row["cause"] in {"lock expired", "released", "session closed", "archived at the limit"}
+    undone = (End.LOCK_EXPIRED, End.RELEASED, End.SESSION_CLOSED)
+    found = {key: each.life.happened for key, each in facts.partitions.items()}
+
+    assert [row[:6] for row in analysis.table("redelivery_rates")] == [
+        (*key, each.delivered.records, each.deliveries, each.redelivered.records) for key, each in sorted(found.items())
+    ]
+    assert ended == {key: sum(each.deliveries.ended[end] for end in undone) for key, each in facts.partitions.items()}
 
 
 def test_columns_are_as_they_are_documented(analysis: Analysis) -> None:

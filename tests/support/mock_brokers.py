@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +13,8 @@ from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
+
+from tests.support.dead_letter_topics import BEGIN_MS, Planted, headers_of
 
 DUMP: Final = Path(__file__).parents[1] / "data" / "coordinator" / "state-4.3.1.jsonl"
 TOPIC: Final = "__share_group_state"
@@ -30,6 +32,16 @@ class Brokers:
     def write(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
         """Write a record."""
         self._producer.produce(topic, value, key, partition)
+        assert self._producer.flush(10) == 0
+
+    def write_letters(self, topic: str, letters: Iterable[Planted], partition: int = 0) -> None:
+        """Write dead letters, each with its time."""
+        for letter in letters:
+            timestamp_ms = 0 if letter.at_ms is None else BEGIN_MS + letter.at_ms
+            headers: list[tuple[str, str | bytes | None]] = [*headers_of(letter)]
+            self._producer.produce(
+                topic, None, letter.key, partition=partition, timestamp=timestamp_ms, headers=headers
+            )
         assert self._producer.flush(10) == 0
 
     def write_dump(self) -> None:

@@ -21,13 +21,18 @@ MOST_LINES = 600
 FEWEST_LINES = 60
 
 SMALL = {
+    "broker_log/live_settings.py": "needs a client of a cluster, which the rest of the package does without",
+    "cli/interrupts.py": "what two modules need while they load others, one of them without click",
     "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
+    "diagnose/durations.py": "one measurement, of which what is measured knows nothing",
+    "history/kafka_defects.py": "what a node does and the check of logs expects, in one place below both",
     "log_check/former_leader.py": "what outlives the share partition that is checked, so it is no part of its state",
     "log_check/lock_durations.py": "what no order of steps decides, so the search knows nothing of it",
     "log_check/unanswered.py": "what is not known of fetches, which says nothing of settings, and is not the search",
     "partition/capacity.py": "one limit, asked for before a fetch and again when it comes back",
     "partition/compacted.py": "a cause by itself, found where aborted transactions and the log start are found",
+    "simulate/agenda.py": "the time of a simulation, which its broker and its members share",
     "spark/largest_partition.py": "one judgement for the job and the command, which has to begin without Spark",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
     "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",

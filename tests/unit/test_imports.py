@@ -131,6 +131,7 @@ def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
         ("hypothesis", "sharestate.testing.protocol.strategies", "testing"),
         ("xxhash", "sharestate.broker.groups.metadata_hash", "broker"),
         ("kio", "sharestate.persister.kafka", "kafka"),
+        ("prometheus_client", "sharestate.monitor.exposition", "monitor"),
         ("kio", "sharestate.testing.servers", "kafka"),
     ],
 )

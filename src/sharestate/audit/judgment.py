@@ -36,7 +36,7 @@ from sharestate.audit.produced import (
     deliveries_of,
 )
 from sharestate.audit.record_histories import RecordHistories, RecordHistory
-from sharestate.audit.redelivery import Redelivery
+from sharestate.audit.redelivery import RedeliveryCheck
 from sharestate.audit.search import NO_DURATION, REFUSED, FoundLife, LifeSearch
 from sharestate.audit.verdicts import Audit, AuditFinding
 
@@ -259,7 +259,7 @@ class Judgment:
 
     def _compare(self, key: SharePartitionName) -> None:
         """Compare how records come again with what Kafka does."""
-        log, redelivery = self._log, Redelivery(self._around, key)
+        log, redelivery = self._log, RedeliveryCheck(self._around, key)
         for guarantee, checked in redelivery.checked().items():
             self._part.tallies[guarantee].checked += checked
         for each in redelivery.different():

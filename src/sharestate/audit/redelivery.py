@@ -43,7 +43,7 @@ class Together(NamedTuple):
     what: str
 
 
-class Redelivery:
+class RedeliveryCheck:
     """
     Judges the answers of one share partition.
 

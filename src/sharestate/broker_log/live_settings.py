@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-try:
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "confluent_kafka":
-        raise
-    message = "a cluster needs the extra 'consumer': pip install 'sharestate[consumer]'"
-    raise ModuleNotFoundError(message, name=error.name) from error
 from sharestate.broker_log.settings import field_of
-from sharestate.errors import ErrorCode, ExternalError, InvalidConfigurationError
-
-_ASK: Final[dict[str, Any]] = {"client.id": "sharestate", "log_level": 0}  # errors are raised, not printed
+from sharestate.state_topic.cluster import Cluster
 
 
 class LiveSettings:
@@ -36,12 +26,7 @@ class LiveSettings:
         self, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, timeout_s: float = 30
     ) -> None:
         """Make a client; nothing is connected to before it is asked something."""
-        self._servers = bootstrap_servers
-        self._timeout_s = timeout_s
-        try:
-            self._admin = AdminClient({**_ASK, **(settings or {}), "bootstrap.servers": bootstrap_servers})
-        except KafkaException as error:
-            raise InvalidConfigurationError(error.args[0].str()) from error
+        self._cluster = Cluster(bootstrap_servers, settings, timeout_s=timeout_s)
 
     def of(self, group_id: str) -> dict[str, Any]:
         """
@@ -50,18 +35,7 @@ class LiveSettings:
         Raises:
             ExternalError: The cluster cannot be reached, or refuses; with Kafka's error code.
         """
-        resource = ConfigResource(ResourceType.GROUP, group_id)
-        try:
-            answer = self._admin.describe_configs([resource], request_timeout=self._timeout_s)[resource]
-            entries = answer.result(self._timeout_s + 1)
-        except KafkaException as error:
-            cause = error.args[0]
-            known = {code.value: code for code in ErrorCode}
-            code = known.get(cause.code(), ErrorCode.NETWORK_EXCEPTION)
-            text = f"{self._servers}: {cause.str()}"
-            raise ExternalError(text, code, code.exception) from error
         found: dict[str, Any] = {}
-        for name, entry in entries.items():
-            if entry.value is not None:
-                found |= field_of(name, entry.value)
+        for name, value in self._cluster.group_configs([group_id])[group_id].items():
+            found |= field_of(name, value)
         return found

@@ -37,6 +37,11 @@ def exit_code_of_audit(verdicts: Container[str]) -> int:
     return next((code for verdict, code in _OF_AUDITS.items() if verdict in verdicts), 0)
 
 
+def exit_code_of_diagnosis(*, has_findings: bool, is_whole: bool) -> int:
+    """Return the exit code of a diagnosis, or of a comparison: whether it has found something, and checked all."""
+    return 1 if has_findings else 0 if is_whole else 2
+
+
 class NoVerdict(click.ClickException):
     """Input that cannot be read, or output that cannot be written."""
 

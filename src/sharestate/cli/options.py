@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sharestate.conversation import Level
+from sharestate.conversation import SERVED_SPLIT_LIMIT, Level
 from sharestate.values.profiles import LATEST, PROFILES, Profile
 
 
@@ -32,4 +32,13 @@ level_option = click.option(
     show_default=True,
     callback=_level,
     help="The part of a response that has to agree: the answers without the state, the observable one, or all of it.",
+)
+
+split_limit_option = click.option(
+    "--split-limit",
+    type=click.IntRange(min=1),
+    default=SERVED_SPLIT_LIMIT,
+    show_default=True,
+    metavar="RECORDS",
+    help="The largest batch that is split into its records; small, because that costs time and memory.",
 )

@@ -90,7 +90,7 @@ def decode_command(*, servers: str | None, settings_path: Path | None, as_json: 
         raise click.UsageError(message)
     is_redirected = sys.stdout is not None and not sys.stdout.isatty()
     with _opened(servers, settings_path, paths) as cluster:
-        names = {} if as_json else _topic_names(cluster, paths)
+        names = {} if as_json else topic_names(cluster, paths)
         if cluster is not None:
             _print_records(_logged(cluster, shows_progress=is_redirected), names, as_json=as_json)
         else:
@@ -162,6 +162,25 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if something cannot be read or written.
     """
     topic = StateTopic(COORDINATOR_PROFILES[profile_name])
+    ends, names = read_topic(topic, servers, settings_path, paths)
+    if as_json:
+        documents = (
+            _named(each.to_json(), each.key, names) | _log_end(each, ends) for each in topic.share_partitions()
+        )
+        _print(map(write_json, documents))
+    else:
+        print_topic(topic, delivery_limit, stuck_after, ends, names)
+
+
+def read_topic(
+    topic: StateTopic, servers: str | None, settings_path: Path | None, paths: tuple[str, ...]
+) -> tuple[Mapping[SharePartitionKey, int] | None, dict[str, str]]:
+    """
+    Read what a live cluster has of the state topic, or files; the command ends if that is not possible.
+
+    Returns:
+        Where the logs of its share partitions end, None if no cluster was asked; and the names of topics by their ids.
+    """
     with _opened(servers, settings_path, paths) as cluster:
         if cluster is not None and not paths:
             for logged in _logged(cluster):
@@ -170,14 +189,7 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
             with _reading(paths) as (files, progress):
                 topic.read(files, progress.read)
         ends = None if cluster is None else cluster.log_end_offsets(each.key for each in topic.share_partitions())
-        names = _topic_names(cluster, paths)
-    if as_json:
-        documents = (
-            _named(each.to_json(), each.key, names) | _log_end(each, ends) for each in topic.share_partitions()
-        )
-        _print(map(write_json, documents))
-    else:
-        print_topic(topic, delivery_limit, stuck_after, ends, names)
+        return ends, topic_names(cluster, paths)
 
 
 @state_group.command("explain", short_help="Show what the topic says of one record.")
@@ -215,7 +227,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     """
     rebuilt = StateTopic(COORDINATOR_PROFILES[profile_name])
     with _opened(servers, settings_path, paths) as cluster, ExitStack() as stack:
-        names = _topic_names(cluster, paths)
+        names = topic_names(cluster, paths)
 
         def is_wanted(key: SharePartitionKey) -> bool:
             known = {key.topic_id, names.get(key.topic_id)}
@@ -249,7 +261,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     _print(explained[0].unsaid_lines())
 
 
-def _topic_names(cluster: Cluster | None, paths: Iterable[str]) -> dict[str, str]:
+def topic_names(cluster: Cluster | None, paths: Iterable[str]) -> dict[str, str]:
     """Return the names of topics by their ids, as a cluster has them, and a broker's directory that is read."""
     directories = [Path(path) for path in paths if Path(path).is_dir()]
     names = {}

@@ -22,7 +22,7 @@ from sharestate.values.requests import StateBatch
 _MEASURED: Final = 100
 """The number of rows that are looked at before the widths of columns are known: two screens. [rows]"""
 
-_PIPE_WIDTH: Final = 200
+PIPE_WIDTH: Final = 200
 """The width of tables where there is no terminal. [characters]"""
 
 _NOTHING: Final = "-"
@@ -69,7 +69,7 @@ def _row(logged: TopicRecord, record: StateRecord, names: Mapping[str, str]) -> 
         else (value.snapshot_epoch, state_epoch, value.leader_epoch, value.start_offset, value.delivery_complete_count)
     )
     return (
-        *(_number(logged.state_partition), _number(logged.offset), _time(logged.timestamp_ms)),
+        *(_number(logged.state_partition), _number(logged.offset), time_text(logged.timestamp_ms)),
         "tombstone" if value is None else "snapshot" if isinstance(value, ShareSnapshot) else "update",
         *(printable(key.group_id), names.get(key.topic_id, key.topic_id), str(key.partition)),
         *map(_number, numbers),
@@ -81,7 +81,8 @@ def _number(number: int | None) -> str:
     return _NOTHING if number is None else str(number)
 
 
-def _time(timestamp_ms: int | None) -> str:
+def time_text(timestamp_ms: int | None) -> str:
+    """Return a time in UTC; as a number if no calendar has it, - if it is not known."""
     if timestamp_ms is None:
         return _NOTHING
     try:
@@ -122,7 +123,7 @@ def print_topic(
         sys.stdout.reconfigure(errors="replace")
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = _PIPE_WIDTH
+        console.width = PIPE_WIDTH
     _print_share_partitions(console, topic.share_partitions(), (delivery_count_limit, stuck_after), ends, names)
     _print_state_partitions(console, topic)
     groups = [(Text(printable(group_id)), str(size)) for group_id, size in topic.bytes_by_group.most_common()]
@@ -145,7 +146,7 @@ def _print_share_partitions(
             [
                 *_key(each.key, names),
                 *map(str, (state.state_epoch, state.leader_epoch, state.snapshot_epoch, state.start_offset)),
-                f"{'before ' if each.is_since_before else ''}{_time(each.start_timestamp_ms)}",
+                f"{'before ' if each.is_since_before else ''}{time_text(each.start_timestamp_ms)}",
                 *map(str, (state.delivery_complete_count, len(state.state_batches))),
                 *(() if ends is None else _log_end(each, ends.get(each.key))),
                 str(each.count_near_limit(delivery_count_limit) or ""),

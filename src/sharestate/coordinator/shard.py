@@ -262,6 +262,17 @@ class CoordinatorShard:
         self._store(key, None if value is None else after_snapshot(state, value, offset, limit))
         self._last_snapshot = offset
 
+    @property
+    def last_snapshot(self) -> int | None:
+        """The offset of the last snapshot or tombstone of all that was replayed; None if there was none."""
+        return self._last_snapshot
+
+    def resume(self, states: Mapping[SharePartitionKey, StoredState], last_snapshot: int | None) -> None:
+        """Go on from what another shard has had: its *states*, and its ``last_snapshot``."""
+        self.states = dict(states)
+        self._last_snapshot = last_snapshot
+        self.commit()
+
     def commit(self) -> None:
         """Make what was replayed final, because its records have been logged, or were read from the log."""
         self._before = {}

@@ -20,6 +20,7 @@ class LogFacts:
         batch: The record batch that has the record; None if none is known.
         is_absent: Whether the log has been seen to go on after the record without it.
         start_offset: The log start offset, as far as it is known.
+        first_offset: The first offset of the first batch that was appended; None if the history does not say.
     """
 
     def __init__(self, offset: int) -> None:
@@ -29,6 +30,7 @@ class LogFacts:
         self.batch: AppendedBatch | None = None
         self.is_absent = False
         self.start_offset = 0
+        self.first_offset: int | None = None
 
     @property
     def end_offset(self) -> int | None:
@@ -45,6 +47,8 @@ class LogFacts:
         request = event.request or {}
         if event.kind == "log":
             for batch in request["batches"]:
+                if self.first_offset is None:
+                    self.first_offset = batch.first_offset
                 self._transactions.append(batch.record_batch)
             self._look(request["batches"], begin=0)
         elif event.kind == "log_start":

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from sharestate.explain.log_facts import LogFacts
 from sharestate.explain.members import KnownMembers
 from sharestate.explain.miscounts import Miscounts
 from sharestate.explain.overview import HeldRecords, NearLimit, Overview
@@ -73,6 +74,16 @@ class PartitionLife:
         return self._replayed.partition
 
     @property
+    def happened(self) -> WhatHappened:
+        """What happened to its records so far."""
+        return self._happened
+
+    @property
+    def log(self) -> LogFacts:
+        """What is known of the log."""
+        return self._replayed.log
+
+    @property
     def log_end_offset(self) -> int | None:
         """The offset after the last record of the log; None if the history does not say."""
         return self._replayed.log.end_offset
@@ -116,6 +127,10 @@ class PartitionLife:
             self._start = partition.start_offset, self._replayed.at_us
             self._forget_below(partition.start_offset)
         return rows
+
+    def start_findings(self) -> tuple[StatedReason, ...]:
+        """Return what keeps the SPSO where it is after the last event; linear in what is in flight."""
+        return self._replayed.present().start_findings()
 
     def overview(self) -> Overview:
         """Return the share partition as it is after the last event."""
@@ -170,10 +185,12 @@ class PartitionLife:
             first, last, member_id, _ = row.values
             self._acquisitions.replace(first, last, _Acquisition(member_id, row.at_us))
         elif row.kind == "transition":
-            first, last, _, _, name, *_ = row.values
+            first, last, _, _, name, before, *_ = row.values
             acquisition = self._acquisitions.at(first)
             owner = "" if acquisition is None else acquisition.member_id
-            if name == Cause.LOCK_EXPIRED or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
+            # With a pending write the member has said what becomes of them before: nothing is lost, unless that fails.
+            is_lost = name == Cause.LOCK_EXPIRED and before == RecordState.ACQUIRED
+            if is_lost or (name == Cause.ARCHIVED_AT_LIMIT and has_expired(event, row, owner)):
                 self._expiries[owner] += last - first + 1
 
     def _bug_findings(self) -> Iterator[StatedReason]:

@@ -32,6 +32,10 @@ class OffsetRuns(Generic[T]):
         """Return the number of runs."""
         return len(self._runs)
 
+    def __iter__(self) -> Iterator[tuple[int, int, T]]:
+        """Iterate over the runs, in order: first and last offset, and the value."""
+        return ((first, last, value) for first, (last, value) in self._runs.items())
+
     def at(self, offset: int) -> T | None:
         """Return the value of the run that has *offset*; None if there is none."""
         index = self._runs.bisect_right(offset) - 1

@@ -8,6 +8,7 @@ Acquisitions are computed, and so are writes. Locks expire when something that w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -103,6 +104,7 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
     # ---- the kinds of steps
 
     def _config(self, step: Step) -> None:
+        self._now.settings = copy(self._now.settings)
         self._now.settings.change(step.event.request or {})
         if self._partition is not None:
             self._changing().configure(self._now.settings.effective)

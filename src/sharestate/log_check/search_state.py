@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from copy import copy
+from operator import attrgetter
 from typing import Final, NamedTuple
 
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, define, fields, frozen
 
 from sharestate.history.replay_state import Settings
 from sharestate.log_check.former_leader import FormerLeader
@@ -108,7 +108,7 @@ class Progress:
     """What is known beside the share partition itself."""
 
     settings: Settings
-    """The settings."""
+    """The settings; a change makes others."""
 
     visible: int = 0
     """How many batches of the log are visible."""
@@ -162,15 +162,21 @@ class Progress:
     """The time of the last command. [ms]"""
 
     def copy(self) -> Progress:
-        """Return what does not follow later changes; all fields whose values change are named here."""
-        return evolve(
-            self,
-            settings=copy(self.settings),
-            numbers=self.numbers.copy(),
-            expected=self.expected.copy(),
-            letters=self.letters.copy(),
-            counts=copy(self.counts),
-        )
+        """
+        Return what does not follow later changes; all fields whose values change are named here.
+
+        Every step makes one or two, so fields are taken over by position: ``evolve`` took seven times as long.
+        """
+        copied = Progress(*_VALUES(self))
+        copied.numbers = self.numbers.copy()
+        copied.expected = self.expected.copy()
+        copied.letters = self.letters.copy()
+        copied.counts = Counts(*_COUNTS(self.counts))
+        return copied
+
+
+_VALUES: Final = attrgetter(*(each.name for each in fields(Progress)))
+_COUNTS: Final = attrgetter(*(each.name for each in fields(Counts)))
 
 
 @frozen

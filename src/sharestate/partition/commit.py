@@ -27,7 +27,7 @@ _STALLS: Final = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COM
 
 
 def write_succeeded(state: PartitionState, number: int, *, advances: bool = True) -> Effects:
-    """Commit the change of write *number* (rules 11 and 16), and unless it *advances* nothing more."""
+    """Commit the change of write *number*, and with *advances* move the SPSO (rules 11 and 16)."""
     pending = _answered(state, number)
     state.writer.on_answer(number, is_confirmed=True)
     if not isinstance(pending, FinalWrite):

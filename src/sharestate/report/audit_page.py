@@ -7,7 +7,7 @@ It has no script: where pages of a build server are shown, scripts often may not
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Final
 
@@ -20,7 +20,7 @@ from sharestate.audit import (
     GuaranteeVerdict,
 )
 from sharestate.explain.words import counted, duration
-from sharestate.report.elements import Link, list_of, read_part, table_of, text_of
+from sharestate.report.elements import Link, list_of, read_part, strip_of, table_of, text_of
 
 _PLACES: Final = 20
 """How many places of a finding are listed: its life names each of its own, too. [places]"""
@@ -33,11 +33,6 @@ _CAUSES: Final = 20
 
 _PARTS: Final = 500
 """How many rows the table of duplicates over time has: all of 60 parts of time and eight causes. [rows]"""
-
-_BAR_HEIGHT: Final = 48
-"""The height of the highest bar, and the least one that can be seen. [CSS pixels]"""
-
-_LEAST_HEIGHT: Final = 3
 
 _US_OF_MS: Final = 1000
 
@@ -222,22 +217,11 @@ def _over_time(duplicates: Duplicates) -> str:
 
 def _strip(cause: DuplicateCause, bars: Mapping[int, int], width_ms: int, parts: int, most: int) -> str:
     words = f"{cause.cause}: {counted(cause.records, 'record')}, at the most {max(bars.values()):,} in {_at(width_ms)}"
-    drawn = "".join(_bars(bars.items(), width_ms, parts, most))
-    return (
-        f'<figure><figcaption>{text_of(words)}</figcaption><svg class="bars" role="img" aria-label="{text_of(words)}" '
-        f'width="100%" height="{_BAR_HEIGHT}">{drawn}</svg></figure>'
-    )
-
-
-def _bars(bars: Iterable[tuple[int, int]], width_ms: int, parts: int, most: int) -> Iterator[str]:
-    """Yield the bars of a cause; their places are parts of the width, so that they fit into any window."""
-    for part, records in bars:
-        height = max(_BAR_HEIGHT * records / most, _LEAST_HEIGHT)
-        said = f"{_at(part * width_ms)} to {_at((part + 1) * width_ms)}: {counted(records, 'record')}"
-        yield (
-            f'<rect x="{100 * part / parts:.3f}%" y="{_BAR_HEIGHT - height:.1f}" width="{100 / parts:.3f}%" '
-            f'height="{height:.1f}"><title>{said}</title></rect>'
-        )
+    titles = {
+        part: f"{_at(part * width_ms)} to {_at((part + 1) * width_ms)}: {counted(records, 'record')}"
+        for part, records in bars.items()
+    }
+    return strip_of(words, bars, titles, parts, most)
 
 
 def _at(ms: float) -> str:

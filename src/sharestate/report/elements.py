@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Final, NamedTuple
@@ -11,6 +11,11 @@ from sharestate.json_lines import printable
 
 _LONG: Final = 40
 """The length from which on the text of a cell goes on in a new line. [characters]"""
+
+_BAR_HEIGHT: Final = 48
+"""The height of the highest bar, and the least one that can be seen. [CSS pixels]"""
+
+_LEAST_HEIGHT: Final = 3
 
 _FILES: Final = files("sharestate.report") / "page"
 
@@ -76,3 +81,27 @@ def _cell(head: str, value: object) -> str:
         return f'<td class="number"{name}>{value}</td>'
     text = "" if value is None else text_of(str(value))
     return f'<td class="text"{name}>{text}</td>' if len(text) > _LONG else f"<td{name}>{text}</td>"
+
+
+def strip_of(words: str, bars: Mapping[int, int], titles: Mapping[int, str], parts: int, most: int) -> str:
+    """
+    Return a strip of bars over time.
+
+    Args:
+        words: What it shows.
+        bars: The height of each bar by its part of the time.
+        titles: What each bar says when it is pointed at.
+        parts: How many parts there are; bars take parts of the width, so that they fit into any window.
+        most: The height that fills the strip: the same for strips that are compared.
+    """
+    drawn = []
+    for part, count in bars.items():
+        height = max(_BAR_HEIGHT * count / most, _LEAST_HEIGHT)
+        drawn.append(
+            f'<rect x="{100 * part / parts:.3f}%" y="{_BAR_HEIGHT - height:.1f}" width="{100 / parts:.3f}%" '
+            f'height="{height:.1f}"><title>{text_of(titles[part])}</title></rect>'
+        )
+    return (
+        f'<figure><figcaption>{text_of(words)}</figcaption><svg class="bars" role="img" aria-label="{text_of(words)}" '
+        f'width="100%" height="{_BAR_HEIGHT}">{"".join(drawn)}</svg></figure>'
+    )

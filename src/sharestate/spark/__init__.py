@@ -1,5 +1,5 @@
 """
-Share groups on Spark: the state topic, checks of brokers' logs, and replays of histories (extra ``spark``).
+Share groups on Spark: the state topic, checks of brokers' logs, replays of histories, simulations (extra ``spark``).
 
 Everything works on Spark Connect, too. Spark is imported when a name that needs it is used first.
 """
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from sharestate.spark.batch_replay import ReplayResult, replay
     from sharestate.spark.client_audit import audit_logs
     from sharestate.spark.data_source import StateTopicSource, register
+    from sharestate.spark.dead_letter_table import LETTER_RECORDS, read_letter_files, read_letters
+    from sharestate.spark.grids import sweep_grid
     from sharestate.spark.health import health_table
     from sharestate.spark.history_files import read_history
     from sharestate.spark.history_schemas import EVENTS, REPLAY_ROWS, REPLAY_TABLES
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
     from sharestate.spark.log_verification import VerifiedLogs, verify
     from sharestate.spark.rebuild import count_records, rebuild_state
     from sharestate.spark.request_logs import ImportedLogs, import_logs
-    from sharestate.spark.schemas import HEALTH, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
+    from sharestate.spark.schemas import HEALTH, LETTERS, LOG_ENDS, RECORD_COUNTS, STATE_RECORDS, STATES
     from sharestate.spark.streams import read_rebuild_stream, read_replay_stream, rebuild_stream, replay_stream
 
 __all__ = [
     "EVENTS",
     "HEALTH",
+    "LETTERS",
+    "LETTER_RECORDS",
     "LOG_ENDS",
     "RECORD_COUNTS",
     "REPLAY_ROWS",
@@ -39,6 +43,8 @@ __all__ = [
     "health_table",
     "import_logs",
     "read_history",
+    "read_letter_files",
+    "read_letters",
     "read_rebuild_stream",
     "read_replay_stream",
     "rebuild_state",
@@ -46,6 +52,7 @@ __all__ = [
     "register",
     "replay",
     "replay_stream",
+    "sweep_grid",
     "verify",
     "write_archive",
 ]
@@ -54,6 +61,8 @@ _MODULES: Final = {
     "EVENTS": "history_schemas",
     "HEALTH": "schemas",
     "ImportedLogs": "request_logs",
+    "LETTERS": "schemas",
+    "LETTER_RECORDS": "dead_letter_table",
     "LOG_ENDS": "schemas",
     "RECORD_COUNTS": "schemas",
     "REPLAY_ROWS": "history_schemas",
@@ -68,6 +77,8 @@ _MODULES: Final = {
     "health_table": "health",
     "import_logs": "request_logs",
     "read_history": "history_files",
+    "read_letter_files": "dead_letter_table",
+    "read_letters": "dead_letter_table",
     "read_rebuild_stream": "streams",
     "read_replay_stream": "streams",
     "rebuild_state": "rebuild",
@@ -75,6 +86,7 @@ _MODULES: Final = {
     "register": "data_source",
     "replay": "batch_replay",
     "replay_stream": "streams",
+    "sweep_grid": "grids",
     "verify": "log_verification",
     "write_archive": "library_zip",
 }

@@ -1,5 +1,5 @@
 """
-The tables of the state topic that go into Spark or come out of it, and their columns, as data.
+The tables of the state topic and of dead-letter topics that go into Spark or come out of it, as data.
 
 Spark's schemas, Arrow's and the page of documentation are made from them. Nothing here imports Spark.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from sharestate.columns import Column, Scalar, required
+from sharestate.dead_letter_topic.letters import LETTER_COLUMNS
 from sharestate.history.columns import KEY_COLUMNS, STATE_BATCHES
 
 _TOPIC: Final = required("topic", Scalar.TEXT, "the topic that the records were read from")
@@ -100,11 +101,15 @@ HEALTH: Final = (
 )
 """What an operator asks of every share partition."""
 
+LETTERS: Final = LETTER_COLUMNS
+"""What the records of a dead-letter topic say."""
+
 TABLES: Final = {
     "STATE_RECORDS": STATE_RECORDS,
     "STATES": STATES,
     "RECORD_COUNTS": RECORD_COUNTS,
     "LOG_ENDS": LOG_ENDS,
     "HEALTH": HEALTH,
+    "LETTERS": LETTERS,
 }
 """Every table by the name of its schema in ``sharestate.spark``."""

@@ -1,12 +1,14 @@
 """
-The state topic of a live cluster, and where the logs of the share partitions end (extra ``consumer``).
+The state topic of a live cluster, or another one, and where logs of share partitions end (extra ``consumer``).
 
 Nothing here is asked of a share coordinator: ReadShareGroupState is a leader's request, and fences the one there is.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -23,7 +25,7 @@ try:
         TopicCollection,
         TopicPartition,
     )
-    from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata
+    from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "confluent_kafka":
         raise
@@ -45,6 +47,9 @@ _MOST_SETTINGS: Final = 2**20
 _AT_ONCE: Final = 500
 """The most records that are taken from the client in one go. [records]"""
 
+_REMEMBERED_FAILURES: Final = 16
+"""Of a client that runs for months, as many of the last failures are kept, to say why something has failed."""
+
 _WAIT_S: Final = 0.1
 """How long the client is waited for before the deadline is looked at. [s]"""
 
@@ -56,7 +61,18 @@ _HOPELESS: Final = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTI
 _NO_FAILURE: Final = frozenset({KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001 - their names
 """What the client says of a partition: its log has no more records, or none at the offset that is wanted."""
 
-_ABSENT: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})  # noqa: SLF001 - their names
+_ABSENT: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError._NOENT})  # noqa: SLF001 - their names
+
+_OTHER_LEADER: Final = frozenset(
+    {
+        *(KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
+        *(KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH),
+    }
+)
+"""What a broker answers that does not lead a partition, or leads it with a higher epoch."""
+
+_EARLIEST: Final = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _FETCH: Final[dict[str, Any]] = {
     "group.id": CLIENT,
@@ -78,7 +94,7 @@ class Cluster:
     Args:
         bootstrap_servers: Brokers to begin with: ``"localhost:9092"``, with commas between several.
         settings: What else librdkafka is to know, such as ``security.protocol``, in its own names.
-        topic: The state topic's name there, if it is a copy that has another one.
+        topic: The topic to fetch: a copy of the state topic, or one of other records, such as dead letters.
         timeout_s: How long the cluster may be silent. [s]
 
     Raises:
@@ -100,7 +116,7 @@ class Cluster:
         self._servers = bootstrap_servers
         self._topic = topic
         self._timeout_s = timeout_s
-        self._failures: list[KafkaError] = []
+        self._failures: deque[KafkaError] = deque(maxlen=_REMEMBERED_FAILURES)
         self._settings: dict[str, Any] = {**_ASK, **(settings or {}), "bootstrap.servers": bootstrap_servers}
         try:
             self._consumer = Consumer(self._settings | _FETCH | {"error_cb": self._failures.append})
@@ -108,11 +124,11 @@ class Cluster:
             raise InvalidConfigurationError(error.args[0].str()) from error
 
     def state_offsets(self, partitions: Collection[int] | None = None) -> dict[int, range]:
-        """Return the offsets that each partition of the state topic has now, or each of *partitions*."""
+        """Return the offsets that each partition of the topic has now, or each of *partitions*."""
         topic = self._topics().get(self._topic)
         if topic is None:
-            message = f"{self._servers}: there is no topic {self._topic}; the first share group with a member makes it"
-            _raise(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            makes = "; the first share group with a member makes it" if self._topic == TOPIC else ""
+            _raise(f"{self._servers}: there is no topic {self._topic}{makes}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if topic.error is not None:
             self._refuse(topic.error)
         for number in sorted(set(partitions or ()) - set(topic.partitions)):
@@ -121,17 +137,25 @@ class Cluster:
 
     def records(self, offsets: Mapping[int, range]) -> Iterator[TopicRecord]:
         """
-        Yield the records at *offsets*, those of each partition of the state topic in the order of the log.
+        Yield the records at *offsets*, those of each partition of the topic in the order of the log.
 
         If brokers have deleted some of them, that is an UnreadableFileError.
         """
-        return self._read(offsets, self._refuse_deleted)
+        return map(self._logged, self._read(offsets, self._refuse_deleted))
 
     def remaining_records(self, offsets: Mapping[int, range]) -> Iterator[TopicRecord]:
         """
         Yield the records at *offsets*; of a partition of which brokers have deleted some meanwhile, what it has then.
 
         So nothing is lost: what they delete, later snapshots have replaced, which may come after *offsets*.
+        """
+        return map(self._logged, self.remaining_messages(offsets))
+
+    def remaining_messages(self, offsets: Mapping[int, range]) -> Iterator[Message]:
+        """
+        Yield the same as the client has it, with headers.
+
+        Of other topics than the state topic, what was deleted meanwhile is lost.
         """
         return self._read(offsets, lambda number, _: self._offsets_of(number))
 
@@ -145,7 +169,7 @@ class Cluster:
     def _place(self, number: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, number, offset)
 
-    def _read(self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]) -> Iterator[TopicRecord]:
+    def _read(self, offsets: Mapping[int, range], once_deleted: Callable[[int, range], range]) -> Iterator[Message]:
         """Yield the records at *offsets*; where some are gone, at those that *once_deleted* returns."""
         left = {number: span for number, span in offsets.items() if span}
         self._consumer.assign([self._place(number, span.start) for number, span in left.items()])
@@ -158,7 +182,7 @@ class Cluster:
                 reached = self._go_to(number, left[number].start)
             else:
                 if message.error() is None and message.offset() in left[number]:
-                    yield self._logged(message)
+                    yield message
                 reached = self._offset_after(message, left[number])
             if reached >= left[number].stop:
                 del left[number]
@@ -219,20 +243,60 @@ class Cluster:
         Complexity:
             One request for each broker, after one for the ids of all topics.
         """
-        admin = AdminClient(self._settings)
+        return self._listed(keys, self.topic_names(), _LATEST)
+
+    def log_offsets(
+        self, keys: Collection[SharePartitionKey], names: Mapping[str, str]
+    ) -> dict[SharePartitionKey, range]:
+        """
+        Return the offsets that the logs of the topic partitions of *keys* have now: their starts and ends.
+
+        Those whose topic or partition is not there, or is not shown to this client, are left out.
+
+        Args:
+            keys: The share partitions.
+            names: The names of their topics by id, as ``topic_names`` returns them.
+
+        Complexity:
+            Two requests for each broker.
+        """
+        starts = self._listed(keys, names, _EARLIEST)
+        ends = self._listed(starts, names, _LATEST)
+        return {key: range(starts[key], end) for key, end in ends.items()}
+
+    def _listed(
+        self, keys: Iterable[SharePartitionKey], names: Mapping[str, str], spec: OffsetSpec
+    ) -> dict[SharePartitionKey, int]:
+        """Return the offsets that ListOffsets answers for the topic partitions of *keys*."""
+        asked = {key: TopicPartition(names[key.topic_id], key.partition) for key in keys if key.topic_id in names}
+        if not asked:
+            return {}
+        places = {(place.topic, place.partition): place for place in asked.values()}
         try:
-            names = self._topic_names(admin)
-            asked = {key: TopicPartition(names[key.topic_id], key.partition) for key in keys if key.topic_id in names}
-            if not asked:
-                return {}
-            places = {(place.topic, place.partition): place for place in asked.values()}
-            latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-            futures = admin.list_offsets(dict.fromkeys(places.values(), latest), request_timeout=self._timeout_s)
-            ends = {(place.topic, place.partition): self._end(place, futures) for place in places.values()}
+            listed = self._list_offsets(places, spec)
+            if None in listed.values():
+                # librdkafka keeps the epochs of leaders that it has asked so, and is refused after a failover for good.
+                del self._admin
+                listed |= self._list_offsets({name: places[name] for name, at in listed.items() if at is None}, spec)
         except KafkaException as error:
             self._refuse(error.args[0], error)
-        found = {key: ends[place.topic, place.partition] for key, place in asked.items()}
-        return {key: end for key, end in found.items() if end is not None}
+        found = {key: listed.get((place.topic, place.partition)) for key, place in asked.items()}
+        return {key: offset for key, offset in found.items() if offset is not None}
+
+    def _list_offsets(
+        self, places: Mapping[tuple[str, int], TopicPartition], spec: OffsetSpec
+    ) -> dict[tuple[str, int], int | None]:
+        """Return the offset of each place, None where its leader is another one; without those that are not shown."""
+        futures = self._admin.list_offsets(dict.fromkeys(places.values(), spec), request_timeout=self._timeout_s)
+        listed: dict[tuple[str, int], int | None] = {}
+        for name, place in places.items():
+            try:
+                listed[name] = int(futures[place].result().offset)
+            except KafkaException as error:
+                self._pass_over(error)
+                if error.args[0].code() in _OTHER_LEADER:
+                    listed[name] = None
+        return listed
 
     def topic_names(self) -> dict[str, str]:
         """
@@ -241,10 +305,56 @@ class Cluster:
         Complexity:
             One request after one for the names.
         """
+        names = TopicCollection(list(self._topics()))
+        ids = {}
         try:
-            return self._topic_names(AdminClient(self._settings))
+            for name, future in self._admin.describe_topics(names, request_timeout=self._timeout_s).items():
+                try:
+                    uuid = future.result().topic_id
+                except KafkaException as error:
+                    self._pass_over(error)
+                else:
+                    bits = uuid.get_most_significant_bits() % 2**64 << 64 | uuid.get_least_significant_bits() % 2**64
+                    ids[topic_id_text(bits.to_bytes(16))] = name
         except KafkaException as error:
             self._refuse(error.args[0], error)
+        return ids
+
+    def group_configs(self, group_ids: Iterable[str], *, passes_over: bool = False) -> dict[str, dict[str, str]]:
+        """
+        Return the settings of groups, as they are in force there: brokers' defaults are among them.
+
+        Brokers of 4.2 name only settings that a group can have there.
+
+        Args:
+            group_ids: The groups; one that does not exist has settings, too.
+            passes_over: Whether groups are left out whose settings are not shown to this client; else that is an error.
+
+        Complexity:
+            One request.
+        """
+        asked = [ConfigResource(ResourceType.GROUP, group_id) for group_id in group_ids]
+        configs = {}
+        try:
+            futures = self._admin.describe_configs(asked, request_timeout=self._timeout_s) if asked else {}
+            for resource, future in futures.items():
+                try:
+                    entries = future.result()
+                except KafkaException as error:
+                    if not passes_over:
+                        raise
+                    self._pass_over(error)
+                else:
+                    configs[resource.name] = {
+                        name: entry.value for name, entry in entries.items() if entry.value is not None
+                    }
+        except KafkaException as error:
+            self._refuse(error.args[0], error)
+        return configs
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient(self._settings)
 
     def _topics(self) -> dict[str, TopicMetadata]:
         """Return all topics that the cluster shows to this client, by name."""
@@ -257,28 +367,8 @@ class Cluster:
                 if monotonic() > give_up_s or any(failure.code() in _HOPELESS for failure in self._failures):
                     self._refuse(error.args[0], error)
             else:
+                self._failures.clear()  # they are over
                 return dict(metadata.topics)
-
-    def _topic_names(self, admin: AdminClient) -> dict[str, str]:
-        """Return the names of all topics by their ids."""
-        names = TopicCollection(list(self._topics()))
-        ids = {}
-        for name, future in admin.describe_topics(names, request_timeout=self._timeout_s).items():
-            try:
-                uuid = future.result().topic_id
-            except KafkaException as error:
-                self._pass_over(error)
-            else:
-                bits = uuid.get_most_significant_bits() % 2**64 << 64 | uuid.get_least_significant_bits() % 2**64
-                ids[topic_id_text(bits.to_bytes(16))] = name
-        return ids
-
-    def _end(self, place: TopicPartition, futures: Mapping[TopicPartition, Any]) -> int | None:
-        try:
-            return int(futures[place].result().offset)
-        except KafkaException as error:
-            self._pass_over(error)
-            return None
 
     def _pass_over(self, error: Exception) -> None:
         """Raise *error* again unless it is about one topic or partition."""

@@ -26,13 +26,14 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError, RecordFormatError, UnknownRecordTypeError, UnreadableFileError
 from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from sharestate.state_topic.files import StateTopicFile, TopicRecord
 
-_TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
+TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
 _BATCHES_OF_RECORD: Final = 2**11
 """To how many stored state batches each record may be added: by default 2,000 records are in flight
@@ -41,14 +42,22 @@ _BATCHES_OF_RECORD: Final = 2**11
 _MOST_BATCHES: Final = 2**21
 """To how many more all of them may be added: a record takes about 10 ns for each."""
 
-_KINDS: Final[Mapping[type, str]] = MappingProxyType(
+KINDS: Final[Mapping[type, str]] = MappingProxyType(
     {ShareSnapshot: "snapshot", ShareUpdate: "update", type(None): "tombstone"}
 )
 
 
 @define
-class _Start:
-    """When a share partition's SPSO moved last."""
+class StandingStart:
+    """
+    An SPSO, and since when a share partition has it.
+
+    Attributes:
+        offset: The SPSO.
+        timestamp_ms: The timestamp of the record in which it got there; None if no file says it. [ms since 1970]
+        is_oldest: Whether that is the oldest record that is left of the share partition, and others came before it.
+        change_count: The number of records since that one. [records]
+    """
 
     offset: int
     timestamp_ms: int | None
@@ -64,6 +73,11 @@ def begins_state(record: StateRecord) -> bool:
         ShareCoordinatorShard.initializeState (Kafka 4.3.1): a snapshot of epoch 0.
     """
     return isinstance(record.value, ShareSnapshot) and record.value.snapshot_epoch == 0
+
+
+def terminal_count(state: StoredState) -> int:
+    """Return how many records at or above the SPSO are stored as terminal. [records]"""
+    return sum(last - first + 1 for first, last, of_record, _ in state.state_batches if of_record in TERMINAL)
 
 
 class RebuiltPartition(NamedTuple):
@@ -91,7 +105,7 @@ class RebuiltPartition(NamedTuple):
     @property
     def terminal_count(self) -> int:
         """The number of records that are terminal, and wait for the SPSO to pass them. [records]"""
-        return sum(last - first + 1 for first, last, state, _ in self.state.state_batches if state in _TERMINAL)
+        return terminal_count(self.state)
 
     def is_stuck(self, change_count: int) -> bool:
         """Return whether so many changes have left the SPSO where it is, although terminal records wait behind it."""
@@ -102,14 +116,15 @@ class RebuiltPartition(NamedTuple):
         return sum(
             last - first + 1
             for first, last, state, count in self.state.state_batches
-            if state not in _TERMINAL and count >= delivery_count_limit - 1
+            if state not in TERMINAL and count >= delivery_count_limit - 1
         )
 
     def lag(self, log_end_offset: int) -> int | None:
         """
         Return how many records are still to be delivered or finished, as brokers count them. [records]
 
-        None as long as the coordinator knows no SPSO, or no complete count.
+        None as long as the coordinator knows no SPSO, or no complete count. A count that is wrong makes it wrong, and
+        below zero where it is larger than what there is.
 
         Args:
             log_end_offset: The offset of the next record of the log.
@@ -117,9 +132,10 @@ class RebuiltPartition(NamedTuple):
         Source:
             KIP-1226; GroupCoordinatorService.computeShareGroupLagAndBuildResponse (Kafka 4.3.1).
         """
-        if self.state.start_offset < 0 or self.state.delivery_complete_count < 0:
+        state = self.state
+        if state.start_offset == UNINITIALIZED_START_OFFSET or state.delivery_complete_count == UNINITIALIZED_COUNT:
             return None
-        return log_end_offset - self.state.start_offset - self.state.delivery_complete_count
+        return log_end_offset - state.start_offset - state.delivery_complete_count
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as a JSON object."""
@@ -162,6 +178,7 @@ class StatePartition:
         first_offset: The offset of the first record; None if there is none.
         last_offset: The offset of the last record; None if there is none.
         counts: The number of records of each kind: "snapshot", "update", "tombstone" and "unknown". [records]
+        starts: Since when each share partition has its SPSO.
     """
 
     def __init__(self, number: int | None, profile: CoordinatorProfile) -> None:
@@ -171,15 +188,34 @@ class StatePartition:
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self.counts: Counter[str] = Counter()
-        self._starts: dict[SharePartitionKey, _Start] = {}
+        self.starts: dict[SharePartitionKey, StandingStart] = {}
 
     def share_partitions(self) -> Iterator[RebuiltPartition]:
         """Yield the share partitions that are stored in it, in the order in which they came up."""
         for key, state in self.shard.states.items():
-            start = self._starts[key]
+            start = self.starts[key]
             yield RebuiltPartition(
                 key, state, self.number, start.timestamp_ms, start.change_count, is_since_before=start.is_oldest
             )
+
+    def resume(
+        self,
+        states: Mapping[SharePartitionKey, StoredState],
+        starts: Mapping[SharePartitionKey, StandingStart],
+        *,
+        last_snapshot: int | None,
+        last_offset: int | None,
+    ) -> None:
+        """Go on from what another one has had after *last_offset*; the records before it are not counted again."""
+        self.shard.resume(states, last_snapshot)
+        self.starts = dict(starts)
+        self.first_offset = self.last_offset = last_offset
+
+    def drop(self, keys: Collection[SharePartitionKey]) -> None:
+        """Take over that share partitions have ended in records that brokers have deleted."""
+        states = {each: state for each, state in self.shard.states.items() if each not in keys}
+        self.shard.resume(states, self.shard.last_snapshot)
+        self.starts = {each: start for each, start in self.starts.items() if each not in keys}
 
     def pruning(self) -> Pruning:
         """
@@ -228,19 +264,19 @@ class StatePartition:
         except (MalformedInputError, RecordFormatError) as error:
             logged.refuse(error.message or "", "value", error)
         self.shard.commit()
-        self.counts[_KINDS[type(record.value)]] += 1
+        self.counts[KINDS[type(record.value)]] += 1
         self._note_start(record, logged.timestamp_ms)
         return record
 
     def _note_start(self, record: StateRecord, timestamp_ms: int | None) -> None:
         key = record.key
         state = self.shard.states.get(key)
-        start = self._starts.get(key)
+        start = self.starts.get(key)
         if state is None:
-            self._starts.pop(key, None)
+            self.starts.pop(key, None)
         elif start is None or start.offset != state.start_offset:
             is_oldest = start is None and not begins_state(record)
-            self._starts[key] = _Start(state.start_offset, timestamp_ms, is_oldest)
+            self.starts[key] = StandingStart(state.start_offset, timestamp_ms, is_oldest)
         else:
             start.change_count += 1
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -30,7 +31,7 @@ def ran(directory: Path, test: str, *options: str) -> subprocess.CompletedProces
 def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Run pytest on a directory, in a process of its own."""
     command = [sys.executable, "-m", "pytest", "-q", *PLUGIN, *options, str(directory)]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}  # for whole lines
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
 
 
@@ -77,23 +78,37 @@ def test_of_its_own(share_broker):
     assert result.stdout.splitlines()[-1].startswith("2 passed"), result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("'standing'", "the marker share_broker has keywords only, and not 'standing'"),
-        ("clok='standing'", "the marker share_broker has no 'clok': it has profile, config, clock and seed"),
-        ("clock='slow'", "the marker share_broker knows no clock 'slow': it is one of system, standing"),
-        ("profile='kafka-3.9'", "the marker share_broker knows no profile 'kafka-3.9': it is one of "),
-        ("config={'group.share.nothing': '1'}", "group.share.nothing"),
-    ],
-    ids=["positional", "keyword", "clock", "profile", "config"],
-)
-def test_a_wrong_marker_is_an_error_of_the_test(tmp_path: Path, arguments: str, said: str) -> None:
-    """It says what is wrong."""
-    result = ran(tmp_path, f"@pytest.mark.share_broker({arguments})\ndef test_it(share_broker):\n    pass\n")
+WRONG: Final = {
+    "positional": ("'standing'", "the marker share_broker has keywords only, and not 'standing'"),
+    "keyword": (
+        "clok='standing'",
+        "the marker share_broker has no 'clok': it has profile, config, clock and seed",
+    ),
+    "clock": ("clock='slow'", "the marker share_broker knows no clock 'slow': it is one of system, standing"),
+    "profile": ("profile='kafka-3.9'", "the marker share_broker knows no profile 'kafka-3.9': it is one of "),
+    "config": ("config={'group.share.nothing': '1'}", "group.share.nothing"),
+}
+"""The arguments of markers, and what is wrong with them."""
 
-    assert result.returncode == 1
-    assert said in result.stdout
+
+@pytest.fixture(scope="module")
+def wrong_markers(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """A run of a test for each of them, with a line for each error in its summary."""
+    tests = [
+        f"@pytest.mark.share_broker({arguments})\ndef test_{name}(share_broker):\n    pass\n"
+        for name, (arguments, _) in WRONG.items()
+    ]
+    return ran(tmp_path_factory.mktemp("wrong"), "\n".join(tests), "--tb=line", "-rE")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_marker_is_an_error_of_the_test(wrong_markers: subprocess.CompletedProcess[str], name: str) -> None:
+    """It says what is wrong."""
+    (error,) = (line for line in wrong_markers.stdout.splitlines() if f"::test_{name} - " in line)
+
+    assert wrong_markers.returncode == 1
+    assert error.startswith("ERROR ")
+    assert WRONG[name][1] in error
 
 
 def test_a_failure_tells_the_lives_of_the_records_that_are_not_done(tmp_path: Path) -> None:

@@ -53,10 +53,15 @@ def test_a_missing_extra_is_named(name: str) -> None:
     assert result.stderr == "sharestate: the command line needs the extra 'cli': pip install 'sharestate[cli]'\n"
 
 
+@pytest.mark.parametrize("module", ["__init__.py", "console.py"], ids=["of all", "of the command"])
 @pytest.mark.parametrize(("ignored", "code"), [(False, 130), (True, 0)])
-def test_ctrl_c_while_modules_are_loaded(tmp_path: Path, *, ignored: bool, code: int) -> None:
+def test_ctrl_c_while_modules_are_loaded(tmp_path: Path, module: str, *, ignored: bool, code: int) -> None:
     """The command ends with 130 and says nothing, unless it was started so that it ignores Ctrl-C."""
-    (tmp_path / "rich.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; exit(0)")
+    (tmp_path / "rich").mkdir()
+    (tmp_path / "rich/__init__.py").touch()
+    (tmp_path / "rich" / module).write_text(
+        "import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; exit(0)"
+    )
     ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)" if ignored else "pass"
     path = f"sys.path.insert(0, {str(tmp_path)!r})"
     command = f"import signal, sys; {ignore}; {path}; from sharestate.cli import main; main()"
@@ -82,7 +87,7 @@ def test_a_narrow_terminal_shows_what_each_command_is_for(path: tuple[str, ...])
     _, _, listed = result.output.partition("Commands:\n")
     lines = listed.splitlines()
     assert lines
-    assert [line for line in lines if not re.fullmatch(r"  \w+ +\w.*\w\.", line) or len(line) > 60] == []
+    assert [line for line in lines if not re.fullmatch(r"  [\w-]+ +\w.*\w\.", line) or len(line) > 60] == []
 
 
 BASH: Final = shutil.which("bash")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import pytest
@@ -184,6 +185,50 @@ def test_a_failure_is_no_absence(brokers: Brokers, cluster: Cluster, monkeypatch
     with pytest.raises(ExternalError) as caught:
         cluster.log_end_offsets([key_of(TOPIC_ID, 1)])
     assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_leader_is_asked_again_after_a_failover(
+    brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client keeps the epochs of leaders; another one is asked, and once only."""
+    brokers.write("orders", 1, b"k", b"v")
+    list_offsets = AdminClient.list_offsets
+    asked: list[AdminClient] = []
+
+    def fenced(admin: AdminClient, requests: Any, **options: Any) -> dict[Any, Future[Any]]:  # noqa: ANN401 - of any
+        asked.append(admin)
+        if admin is not asked[0]:
+            return list_offsets(admin, requests, **options)
+        futures: dict[Any, Future[Any]] = {place: Future() for place in requests}
+        for future in futures.values():
+            future.set_exception(KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH)))
+        return futures
+
+    monkeypatch.setattr(AdminClient, "list_offsets", fenced)
+    names = {key_of(TOPIC_ID, 0).topic_id: "orders"}
+
+    assert cluster.log_offsets([key_of(TOPIC_ID, 1)], names) == {key_of(TOPIC_ID, 1): range(1)}
+    assert [admin is asked[0] for admin in asked] == [True, False, False]
+
+
+def test_a_partition_whose_leader_is_always_another_one_is_left_out(
+    brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After it was asked for twice."""
+    brokers.write("orders", 1, b"k", b"v")
+    asked: list[Any] = []
+
+    def refused(_: AdminClient, requests: Any, **_options: Any) -> dict[Any, Future[Any]]:  # noqa: ANN401 - of any
+        asked.append(requests)
+        futures: dict[Any, Future[Any]] = {place: Future() for place in requests}
+        for future in futures.values():
+            future.set_exception(KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)))
+        return futures
+
+    monkeypatch.setattr(AdminClient, "list_offsets", refused)
+
+    assert cluster.log_offsets([key_of(TOPIC_ID, 1)], {key_of(TOPIC_ID, 0).topic_id: "orders"}) == {}
+    assert len(asked) == 2
 
 
 # ---- settings

@@ -229,7 +229,9 @@ def test_records_near_the_limit_are_those_with_one_delivery_left() -> None:
     assert [each.count_near_limit(limit) for limit in (4, 5, 6)] == [9, 5, 0]
 
 
-@pytest.mark.parametrize(("start_offset", "complete", "lag"), [(40, 7, 53), (0, 0, 100), (-1, 0, None), (40, -1, None)])
+@pytest.mark.parametrize(
+    ("start_offset", "complete", "lag"), [(40, 7, 53), (0, 0, 100), (-1, 0, None), (40, -1, None), (40, -2, 62)]
+)
 def test_the_lag_is_unknown_without_a_start_or_a_count(start_offset: int, complete: int, lag: int | None) -> None:
     """Otherwise it is what the log has from the SPSO on, but for the records that are done (KIP-1226)."""
     value = evolve(snapshot(start_offset), delivery_complete_count=complete)

@@ -310,7 +310,7 @@ def _store(leading: Leading, state: ExploredState, event: Event) -> Step:
 
 
 def stored_after(stored: PersistedState, write: SentWrite, rules: CoordinatorProfile) -> PersistedState:
-    """Return what the share coordinator has after *write* (rule 15)."""
+    """Return what the share coordinator has after *write*."""
     start_offset = write.start_offset
     if not rules.lets_start_offset_move_back:
         start_offset = max(start_offset, stored.start_offset)
@@ -345,7 +345,7 @@ def _fail(leading: Leading, state: ExploredState, event: Event) -> Step:
     leading.say("complete", write=number, answer={"error": _FAILURE.name})
     leading.carry_out(leading.partition.write_failed(number, _FAILURE))
     if not leading.partition.profile.has(Quirk.EXPIRES_IN_MEMORY_ONLY):
-        leading.expire(state.leader.now_ms)  # rule 24.5: what was rolled back may have expired
+        leading.expire(state.leader.now_ms)  # what was rolled back may have expired
     left = state.left._replace(failures=state.left.failures - 1)
     after = state._replace(sent=_without(state, number), left=left)
     return leading.step(state, event, after, is_stored=_sent(state, number).is_stored)

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Final, Self
 
-from attrs import evolve
-
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
 from sharestate.testing.groups.settings import READ_COMMITTED, GroupSettings
@@ -61,7 +59,7 @@ class ClientKnowledge:
     def copy(self) -> Self:
         """Return the same knowledge, which changes by itself."""
         other = copy(self)
-        other.records = {offset: evolve(record, life=[*record.life]) for offset, record in self.records.items()}
+        other.records = {offset: record.copy() for offset, record in self.records.items()}
         other.happenings = deque(
             [GroupHappening(what, {*offsets}) for what, offsets in self.happenings], MOST_HAPPENINGS
         )

@@ -8,9 +8,10 @@ may have expired or not, and a new leader may count the last delivery or not.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from sharestate.audit.guarantees import Guarantee
 
@@ -81,6 +82,15 @@ class KnownRecord:
     may_be_unwritten: bool = False
     why: Guarantee | None = None
     life: list[str] = field(factory=list)
+
+    def copy(self) -> KnownRecord:
+        """Return another one, which changes by itself; fields are taken over by position, as searches make many."""
+        copied = KnownRecord(*_VALUES(self))
+        copied.life = [*self.life]
+        return copied
+
+
+_VALUES: Final = attrgetter(*(each.name for each in fields(KnownRecord)))
 
 
 class GroupHappening(NamedTuple):

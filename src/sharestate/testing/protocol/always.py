@@ -21,10 +21,10 @@ FIXED: Final = frozenset({"start_offset", "end_offset", "delivery_complete_count
 """Fields of the state that a refused request leaves as they are."""
 
 
-def demand(holds: bool, message: str) -> None:  # noqa: FBT001 - it reads as an assertion
-    """Raise AssertionError with *message* unless *holds*."""
+def demand(holds: bool, message: str, *values: object) -> None:  # noqa: FBT001 - it reads as an assertion
+    """Raise AssertionError with *message* unless *holds*; *values* are formatted into it only then: it takes long."""
     if not holds:
-        raise AssertionError(message)
+        raise AssertionError(message.format(*values) if values else message)
 
 
 def errors_are_typed(exchange: Exchange) -> None:
@@ -52,8 +52,8 @@ def only_acquired_records_have_an_owner(exchange: Exchange) -> None:
     nobody = exchange.request.get("member") == ""
     for offset, record in records(exchange.after).items():
         held = record.state == "ACQUIRED"
-        demand(bool(record.member) <= held, f"{offset} has an owner: {record}")
-        demand(not held or record.lock_deadline_ms is not None or nobody, f"{offset} has no lock: {record}")
+        demand(bool(record.member) <= held, "{} has an owner: {}", offset, record)
+        demand(not held or record.lock_deadline_ms is not None or nobody, "{} has no lock: {}", offset, record)
 
 
 def what_is_acquired_is_held(exchange: Exchange) -> None:
@@ -67,7 +67,7 @@ def what_is_acquired_is_held(exchange: Exchange) -> None:
         for offset in range(first, last + 1):
             wanted = ("ACQUIRED", delivery_count, exchange.request["member"])
             record = after.get(offset)
-            demand(record is not None and record.visible == wanted, f"{offset} is {record}, returned as {wanted}")
+            demand(record is not None and record.visible == wanted, "{} is {}, returned as {}", offset, record, wanted)
     demand(size == exchange.result["count"], f"{size} records, but count {exchange.result['count']}")
     demand(all(a[1] < b[0] for a, b in pairwise(exchange.acquired)), f"ranges overlap: {exchange.acquired}")
 
@@ -79,7 +79,7 @@ def only_available_records_are_acquired(exchange: Exchange) -> None:
         for offset in range(first, last + 1):
             record = before.get(offset)
             free = record is None or (record.state == "AVAILABLE" and "o" not in record.flags)
-            demand(free, f"{offset} was {record}")
+            demand(free, "{} was {}", offset, record)
 
 
 def what_is_acquired_was_fetched(exchange: Exchange) -> None:
@@ -97,9 +97,8 @@ def a_pending_record_is_left_alone(exchange: Exchange) -> None:
     for offset, record in records(exchange.before).items():
         if "o" in record.flags:
             allowed = record.visible, ("ARCHIVED", record.delivery_count, "")
-            demand(
-                offset in after and after[offset].visible in allowed, f"{offset} was {record}, is {after.get(offset)}"
-            )
+            now = after.get(offset)
+            demand(now is not None and now.visible in allowed, "{} was {}, is {}", offset, record, now)
 
 
 def a_release_is_of_one_member(exchange: Exchange) -> None:
@@ -109,7 +108,7 @@ def a_release_is_of_one_member(exchange: Exchange) -> None:
     after = records(exchange.after)
     for offset, record in records(exchange.before).items():
         if record.member not in {"", exchange.request["member"]}:
-            demand(offset in after and after[offset].visible == record.visible, f"{offset} was {record}")
+            demand(offset in after and after[offset].visible == record.visible, "{} was {}", offset, record)
 
 
 def _write_events(exchange: Exchange) -> list[list[Any]]:
@@ -162,7 +161,7 @@ def terminal_records_stay_terminal(exchange: Exchange) -> None:
     after = records(exchange.after)
     for offset, record in records(exchange.before).items():
         if record.state in TERMINAL and "o" not in record.flags and offset in after:
-            demand(after[offset].visible == record.visible, f"{offset} was {record}, is {after[offset]}")
+            demand(after[offset].visible == record.visible, "{} was {}, is {}", offset, record, after[offset])
 
 
 def delivery_counts_never_fall(exchange: Exchange) -> None:
@@ -184,7 +183,7 @@ def a_refused_acknowledgement_changes_no_record(exchange: Exchange) -> None:
     before, after = records(exchange.before), records(exchange.after)
     demand(before.keys() == after.keys(), "records came or went")
     for offset, record in before.items():
-        demand(after[offset].visible == record.visible, f"{offset} was {record}, is {after[offset]}")
+        demand(after[offset].visible == record.visible, "{} was {}, is {}", offset, record, after[offset])
     for name in FIXED:
         demand(exchange.before[name] == exchange.after[name], f"{name} changed")
 

@@ -32,9 +32,9 @@ def effects_are_values(effects: object) -> None:
     ...
     AssertionError: a list is among the effects, which can change
     """
-    demand(not callable(effects), f"{effects} is among the effects, which can be called")
-    kind = type(effects).__name__
-    demand(not isinstance(effects, list | dict | set | bytearray), f"a {kind} is among the effects, which can change")
+    demand(not callable(effects), "{} is among the effects, which can be called", effects)
+    can_change = isinstance(effects, list | dict | set | bytearray)
+    demand(not can_change, "a {0.__name__} is among the effects, which can change", type(effects))
     if isinstance(effects, Sequence) and not isinstance(effects, str):
         for effect in effects:
             effects_are_values(effect)

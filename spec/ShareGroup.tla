@@ -1,0 +1,263 @@
+----------------------------- MODULE ShareGroup -----------------------------
+(***************************************************************************)
+(* One topic partition, consumed by the members of a share group.          *)
+(*                                                                         *)
+(* Its leader does what SharePartition says.  Around it are the log, whose *)
+(* beginning may be deleted and whose batches may be compacted away; the   *)
+(* share coordinator, which stores what the leader writes; members; and    *)
+(* what goes wrong: writes that fail or come late, locks that expire,      *)
+(* leaders that are replaced.                                              *)
+(*                                                                         *)
+(* Below Next stands what must hold.  With Quirks = {} all of it does.     *)
+(* With the bugs of Kafka switched on, TLC finds how it breaks: tests/tla  *)
+(* has a model for each.                                                   *)
+(***************************************************************************)
+EXTENDS SharePartition, TLC
+
+CONSTANTS
+    Members,     \* ids
+    Log,         \* the batches of the log in the beginning; what lies between them was never there
+    Aborted,     \* those of aborted transactions; groups that read what is committed do not see them
+    Limit,       \* share.delivery.count.limit
+    Locks,       \* share.partition.max.record.locks
+    Stored,      \* what is stored in the beginning, see `store'
+    Types,       \* how members acknowledge: some of "accept", "release", "reject"
+    Writes,      \* so many writes may be under way at once,
+    Failures,    \* so many writes may fail,
+    Failovers,   \* so often may another leader take over,
+    Deletions,   \* so often may the log start move,
+    Compactions, \* so many batches may be compacted away,
+    Switches     \* and if it is 1, the group reads everything until it is switched to what is committed
+
+VARIABLES
+    p,         \* the leader's state, of SharePartition
+    log,       \* the batches that the log has
+    logStart,
+    store,     \* what the share coordinator has: a start offset, or -1, and state and count of records above
+    writes,    \* what was sent and is not answered, by number
+    left,      \* what may still go wrong: how many of the five above
+    confirmed, \* records whose acceptance was confirmed to a member
+    finished   \* records that were accepted, rejected or given up
+
+variables == <<p, log, logStart, store, writes, left, confirmed, finished>>
+
+-----------------------------------------------------------------------------
+(***************************************************************************)
+(* The share coordinator (rule 15).  Of the same record the higher         *)
+(* delivery count wins, and then the higher state.  Up to Kafka 4.3 a      *)
+(* write that is late may take the start offset back: F3.                  *)
+(***************************************************************************)
+
+Rank(state) == CASE state = "Available" -> 0 [] state = "Acknowledged" -> 2 [] state = "Archived" -> 4
+
+IsNewer(a, b) == a.count > b.count \/ (a.count = b.count /\ Rank(a.state) > Rank(b.state))
+
+Put(stored, write) ==
+    LET start == IF On("F3") THEN write.start ELSE Max({stored.start, write.start})
+        had   == AtOrAbove(DOMAIN stored.records, start)
+        comes == AtOrAbove(DOMAIN write.records, start)
+    IN  [start |-> start,
+         records |-> [o \in had \union comes |->
+                        IF o \notin had \/ (o \in comes /\ IsNewer(write.records[o], stored.records[o]))
+                        THEN write.records[o] ELSE stored.records[o]]]
+
+(* A new leader reads maximal runs of records that are alike. *)
+Load(stored) ==
+    LET start   == IF stored.start = -1 THEN logStart ELSE stored.start
+        covered == DOMAIN stored.records
+        cuts    == {o \in covered : o - 1 \in covered /\ stored.records[o] # stored.records[o - 1]}
+    IN  Loaded(start, IF covered = {} THEN {} ELSE Runs(covered, cuts), stored.records, Limit, Locks)
+
+-----------------------------------------------------------------------------
+(* Writes *)
+
+Numbers  == 1..Writes
+IsSent(n) == n \in DOMAIN writes
+Unused   == Numbers \ DOMAIN writes
+
+Send(q, n, offsets, of) ==
+    writes' = (n :> [start |-> q.spso, records |-> Entries(q, offsets), of |-> of, stored |-> FALSE]) @@ writes
+
+Forget(n) == writes' = [k \in DOMAIN writes \ {n} |-> writes[k]]
+
+(* It reaches the share coordinator, *)
+Store(n) ==
+    /\ IsSent(n) /\ ~writes[n].stored
+    /\ store' = Put(store, writes[n])
+    /\ writes' = [writes EXCEPT ![n].stored = TRUE]
+    /\ UNCHANGED <<p, log, logStart, left, confirmed, finished>>
+
+(* is answered, *)
+Confirm(n) ==
+    /\ IsSent(n) /\ writes[n].stored
+    /\ p' = IF writes[n].of = "lock" THEN Advance(p) ELSE Commit(p, n)
+    /\ confirmed' = confirmed \union (IF writes[n].of = "accept" THEN DOMAIN writes[n].records ELSE {})
+    /\ Forget(n)
+    /\ UNCHANGED <<log, logStart, store, left, finished>>
+
+(* or fails, whether it was stored or not. *)
+Fail(n) ==
+    /\ IsSent(n) /\ left.failures > 0
+    /\ left' = [left EXCEPT !.failures = @ - 1]
+    /\ p' = IF writes[n].of = "lock" THEN Advance(p) ELSE RollBack(p, n)
+    /\ Forget(n)
+    /\ UNCHANGED <<log, logStart, store, confirmed, finished>>
+
+-----------------------------------------------------------------------------
+(* Members *)
+
+Readable(from) == {b \in log : b[2] >= from}
+
+Fetches(from) == {{b \in Readable(from) : b[2] <= c[2]} : c \in Readable(from)}   \* some of them, from the first one on
+
+Hidden == IF left.switches = 0 THEN Aborted ELSE {}
+
+Fetched(member, q) ==   \* the states in which a fetch may leave the leader
+    LET from == NextFetchOffset(q)
+        some(fetched) ==
+            LET takeable == Takeable(Searched(q), from, fetched)
+            IN  {Acquire(Searched(q), member, from, fetched, Hidden \intersect fetched, taken, {}, cuts) :
+                    taken \in (IF takeable = {} THEN {{}} ELSE takeable),
+                    cuts \in {{}, {b[1] : b \in fetched}}}
+    IN  IF ~CanAcquire(q) THEN {}
+        ELSE IF from < logStart THEN {MoveLogStart(Searched(q), logStart)}   \* OFFSET_OUT_OF_RANGE says where it is
+        ELSE UNION {some(fetched) : fetched \in Fetches(from)}
+
+Fetch(member) ==
+    /\ p' \in Fetched(member, p) \ {p}
+    /\ UNCHANGED <<log, logStart, store, writes, left, confirmed, finished>>
+
+Ended(changes) == {o \in DOMAIN changes : changes[o] # "Available"}
+
+Request(changes, of) ==
+    /\ changes # [o \in {} |-> ""] /\ Unused # {}
+    /\ LET n == Min(Unused)
+           q == Begin(p, changes, n)
+       IN  p' = q /\ Send(q, n, DOMAIN changes, of)
+    /\ finished' = finished \union Ended(changes)
+    /\ UNCHANGED <<log, logStart, store, left, confirmed>>
+
+Acknowledge(member) ==   \* all that it has, or one record
+    \E type \in Types :
+        LET owned == AtOrAbove(Owned(p, member), p.spso)
+        IN  \E some \in {owned} \union {{o} : o \in owned} :
+                Request([o \in some |-> AfterType(p, o, type)], type)
+
+Close(member) == Request([o \in Owned(p, member) |-> AfterClose(p, o)], "close")
+
+Acquired == {o \in InFlight(p) : p.records[o].state = "Acquired"}
+
+LockExpires ==           \* of what is acquired: the lock of a batch, or of one record
+    /\ Unused # {}
+    /\ \E b \in p.batches : LET held == Offsets(b) \intersect Acquired IN \E some \in {held} \union {{o} : o \in held} :
+          /\ some # {}
+          /\ LET q == Expire(p, some)
+             IN  /\ p' = q
+                 /\ Send(q, Min(Unused), some, "lock")
+                 /\ finished' = finished \union {o \in some : q.records[o].state = "Archived"}
+    /\ UNCHANGED <<log, logStart, store, left, confirmed>>
+
+LockLapses ==            \* of what waits for its write, which matters if that fails
+    /\ left.failures > 0
+    /\ \E n \in DOMAIN writes : LET open == {o \in Pending(p, n) : p.records[o].before.state = "Acquired"}
+                                IN  open # {} /\ p' = Lapse(p, open) /\ p' # p
+    /\ UNCHANGED <<log, logStart, store, writes, left, confirmed, finished>>
+
+-----------------------------------------------------------------------------
+(* What else happens *)
+
+DeleteRecords ==
+    /\ left.deletions > 0
+    /\ \E start \in (logStart + 1)..(Max(Covered(Log)) + 1) :
+          /\ logStart' = start
+          /\ log' = Readable(start)
+    /\ left' = [left EXCEPT !.deletions = @ - 1]
+    /\ UNCHANGED <<p, store, writes, confirmed, finished>>
+
+Compact ==
+    /\ left.compactions > 0
+    /\ \E b \in log : log' = log \ {b}
+    /\ left' = [left EXCEPT !.compactions = @ - 1]
+    /\ UNCHANGED <<p, logStart, store, writes, confirmed, finished>>
+
+Switch ==     \* share.isolation.level is read_committed now
+    /\ left.switches > 0
+    /\ left' = [left EXCEPT !.switches = 0]
+    /\ UNCHANGED <<p, log, logStart, store, writes, confirmed, finished>>
+
+FailOver ==   \* nobody hears of the writes that are under way any more
+    /\ left.failovers > 0
+    /\ left' = [left EXCEPT !.failovers = @ - 1]
+    /\ p' = Load(store)
+    /\ writes' = <<>>
+    /\ UNCHANGED <<log, logStart, store, confirmed, finished>>
+
+Init ==
+    /\ log = Log /\ logStart = Min({b[1] : b \in Log} \union {0}) /\ store = Stored
+    /\ p = Load(Stored)
+    /\ writes = <<>> /\ confirmed = {} /\ finished = {o \in DOMAIN Stored.records : Stored.records[o].state # "Available"}
+    /\ left = [failures |-> Failures, failovers |-> Failovers, deletions |-> Deletions, compactions |-> Compactions,
+             switches |-> Switches]
+
+Answer == \E n \in Numbers : Store(n) \/ Confirm(n)
+
+Next ==
+    \/ \E m \in Members : Fetch(m) \/ Acknowledge(m) \/ Close(m)
+    \/ LockExpires \/ LockLapses \/ Answer \/ \E n \in Numbers : Fail(n)
+    \/ DeleteRecords \/ Compact \/ Switch \/ FailOver
+
+Spec == Init /\ [][Next]_variables
+
+-----------------------------------------------------------------------------
+(* What must hold *)
+
+Newly(q, state, o) ==   \* is record o in that state now, in a step that leaves the leader as q?
+    /\ o \in InFlight(q) /\ q.records[o].state = state
+    /\ ~(o \in InFlight(p) /\ p.records[o].state = state)
+
+(* What was accepted, and confirmed, is never delivered again. *)
+AcceptedIsFinal == [][\A o \in confirmed : ~Newly(p', "Acquired", o)]_variables
+
+(* No record is delivered more often than the limit says. *)
+DeliveryLimit == \A o \in InFlight(p) : p.records[o].count <= Limit
+
+(* The SPSO passes a record only when it is finished, or gone. *)
+NothingIsLost ==
+    \A o \in Covered(log \ Aborted) : (logStart <= o /\ o < p.spso) => o \in finished
+
+(* A leader's SPSO never moves back, and nothing below it is delivered. *)
+StartMovesOn == [][left'.failovers = left.failovers => p'.spso >= p.spso]_variables
+NothingBelowStart ==   \* by a fetch, which leaves the writes as they are; a write that fails may give records back
+    [][writes' = writes => \A o \in InFlight(p') : Newly(p', "Acquired", o) => o >= p.spso]_variables
+
+(* The delivery complete count counts the terminal records from the SPSO on. *)
+CompleteCount == p.complete = Cardinality({o \in AtOrAbove(InFlight(p), p.spso) : IsTerminal(p.records[o])})
+
+(* A share partition of which nobody holds anything, and that waits for    *)
+(* nothing, is done with the log, or a fetch brings it on.                 *)
+Undone == {o \in Covered(log \ Aborted) : /\ o >= p.spso /\ o >= logStart
+                                          /\ ~(o \in InFlight(p) /\ IsTerminal(p.records[o]))}
+
+IsQuiet == writes = <<>> /\ Acquired = {}
+
+Same(q, r) == [q EXCEPT !.find = TRUE] = [r EXCEPT !.find = TRUE]
+
+NeverStalls ==
+    IsQuiet /\ Undone # {} => \E m \in Members : \E q \in Fetched(m, p) : ~Same(q, p)
+
+(* So everything is done in the end, if members go on, and what can go     *)
+(* wrong does not go wrong for ever.                                       *)
+Fairness == /\ WF_variables(\E m \in Members : Fetch(m))
+            /\ WF_variables(\E m \in Members : Acknowledge(m))
+            /\ WF_variables(Answer)
+
+EverythingIsDone == <>[](Undone = {})
+
+FairSpec == Spec /\ Fairness
+
+(* Each batch in flight has records, and they do not overlap. *)
+WellFormed ==
+    /\ \A b, c \in p.batches : b = c \/ b[2] < c[1] \/ c[2] < b[1]
+    /\ InFlight(p) = Covered(p.batches)
+    /\ IsEmpty(p) \/ p.speo >= LastInFlight(p)
+=============================================================================

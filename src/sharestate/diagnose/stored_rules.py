@@ -1,0 +1,235 @@
+"""The rules on what the state topic has stored: what can be proved without members, times and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from sharestate.diagnose.diagnosis import Diagnosis, by_severity
+from sharestate.diagnose.rule import (
+    DiagnosisFinding,
+    DiagnosisPlace,
+    DiagnosisRule,
+    Evidence,
+    NotChecked,
+    Severity,
+    share,
+)
+from sharestate.explain.sentences import UNSAID, Unsaid
+from sharestate.explain.words import duration
+from sharestate.partition.record_machine import TERMINAL
+from sharestate.state_topic import RebuiltPartition
+from sharestate.values.records import RecordState, SharePartitionKey
+
+_STUCK_AFTER: Final = 10
+"""After how many changes an SPSO that has not moved is stuck, as ``state rebuild`` has it. [records]"""
+
+
+class StoredFacts(NamedTuple):
+    """
+    A share partition as the state topic has it.
+
+    Attributes:
+        rebuilt: The share partition.
+        log_end_offset: The offset after the last record of the log; None if it is not known.
+        delivery_count_limit: The group's. [deliveries]
+        max_record_locks: The group's. [records]
+        last_ms: The timestamp of the last record of the topic; None if it is not known. [ms since 1970]
+    """
+
+    rebuilt: RebuiltPartition
+    log_end_offset: int | None
+    delivery_count_limit: int = 5
+    max_record_locks: int = 2000
+    last_ms: int | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """From the SPSO to the last record of which something is stored. [offsets]"""
+        state = self.rebuilt.state
+        return state.state_batches[-1].last_offset - state.start_offset + 1 if state.state_batches else 0
+
+    def count(self, *states: RecordState, least: int = 0) -> int:
+        """Return how many records are in one of *states*, and were delivered so often at least. [records]"""
+        return sum(
+            each.last_offset - each.first_offset + 1
+            for each in self.rebuilt.state.state_batches
+            if each.delivery_state in states and each.delivery_count >= least
+        )
+
+
+def _lag_unknown(facts: StoredFacts) -> Evidence | None:
+    state = facts.rebuilt.state
+    if state.start_offset >= 0 and state.delivery_complete_count != -1:
+        return None
+    if state.start_offset < 0:
+        return {"why": "no leader has written an SPSO yet: no member has fetched, or nothing was acknowledged"}
+    return {"why": "no delivery complete count is stored: a release before 4.3 wrote the state, or offsets were reset"}
+
+
+def _wrong_lag(facts: StoredFacts) -> Evidence | None:
+    count, end = facts.rebuilt.state.delivery_complete_count, facts.log_end_offset
+    lag = None if end is None else facts.rebuilt.lag(end)
+    if count < -1:
+        return {"count": count, "why": "it is below zero (F2)"}
+    if lag is not None and lag < 0:
+        return {"count": count, "why": f"with it the lag is {lag}, below zero"}
+    return None
+
+
+def _stuck(facts: StoredFacts) -> Evidence | None:
+    rebuilt = facts.rebuilt
+    if not rebuilt.is_stuck(_STUCK_AFTER):
+        return None
+    since, last = rebuilt.start_timestamp_ms, facts.last_ms
+    lasted = duration(max(0, last - since) * 1000) if since is not None and last is not None else None
+    offset, changes = rebuilt.state.start_offset, rebuilt.change_count
+    return {"offset": offset, "changes": changes, "terminal": rebuilt.terminal_count, "lasted": lasted}
+
+
+def _near_limit(facts: StoredFacts) -> Evidence | None:
+    limit = facts.delivery_count_limit
+    near = [
+        each
+        for each in facts.rebuilt.state.state_batches
+        if each.delivery_state not in TERMINAL and each.delivery_count >= max(limit - 1, 2)
+    ]
+    if not near:
+        return None
+    records = sum(each.last_offset - each.first_offset + 1 for each in near)
+    return {"records": records, "offset": near[0].first_offset, "limit": limit}
+
+
+def _given_up(facts: StoredFacts) -> Evidence | None:
+    limit = facts.delivery_count_limit
+    records = facts.count(RecordState.ARCHIVED, RecordState.ARCHIVING, least=limit)
+    if not records:
+        return None
+    archived = facts.count(RecordState.ARCHIVED, RecordState.ARCHIVING)
+    return {"records": records, "archived": archived, "limit": limit}
+
+
+def _full(facts: StoredFacts) -> Evidence | None:
+    if facts.in_flight < facts.max_record_locks:
+        return None
+    terminal = facts.rebuilt.terminal_count
+    return {
+        "in_flight": facts.in_flight,
+        "locks": facts.max_record_locks,
+        "terminal": terminal,
+        "part": share(terminal, facts.in_flight),
+        "offset": facts.rebuilt.state.start_offset,
+    }
+
+
+STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
+    DiagnosisRule(
+        name="stored-window-full",
+        title="no room: as much is stored as may be in flight",
+        severity=Severity.CRITICAL,
+        when="from the SPSO to the last record of which something is stored there are as many offsets as may be in"
+        " flight",
+        source="[`share.partition.max.record.locks`](configuration.md), [rule 6](rules.md#rule-6)",
+        evidence="{in_flight:offset} from the SPSO, {offset}, on are in flight, where"
+        " share.partition.max.record.locks is"
+        " {locks}; {terminal} of them ({part}) are done.",
+        advice="Look at record {offset} with state explain --offset {offset}; whether it is one of Kafka's stalls"
+        " (F1, F4"
+        " to F8) a broker's request log says.",
+        judge=_full,
+    ),
+    DiagnosisRule(
+        name="stored-stuck",
+        title="one record holds the SPSO back",
+        severity=Severity.WARNING,
+        when="10 records of the topic have left the SPSO where it is, though records behind it are done",
+        source="[rule 12](rules.md#rule-12), [the state topic](state-topic.md)",
+        evidence="The SPSO stands at {offset}[ for {lasted}], through {changes:change} of the state;"
+        " {terminal:record} behind it are done.",
+        advice="Look at record {offset} with state explain --offset {offset}: it fails, is held, or is not in the log.",
+        judge=_stuck,
+    ),
+    DiagnosisRule(
+        name="stored-wrong-lag",
+        title="Kafka's lag is wrong",
+        severity=Severity.WARNING,
+        when="the stored delivery complete count cannot be right: it is below -1, or the lag with it is below zero",
+        source="[F2](kafka-bugs.md#bug-f2), [B22](kafka-bugs.md#bug-b22), KIP-1226",
+        evidence="The stored delivery complete count is {count}: {why}.",
+        advice="Do not scale or alert by this lag; it is right again once another leader has read the state and"
+        " written.",
+        judge=_wrong_lag,
+    ),
+    DiagnosisRule(
+        name="stored-given-up",
+        title="records that nobody can process",
+        severity=Severity.WARNING,
+        when="records are stored as archived with as many deliveries as the limit allows",
+        source="[`share.delivery.count.limit`](configuration.md)",
+        evidence="{records:record} were archived after {limit:delivery}, of {archived} that are archived and not"
+        " passed.",
+        advice="Their offsets are in state rebuild --json; a broker's request log says which members failed, and how.",
+        judge=_given_up,
+    ),
+    DiagnosisRule(
+        name="stored-near-limit",
+        title="records have one delivery left",
+        severity=Severity.NOTICE,
+        when="records that are not done were delivered twice or more, and have one delivery left or none",
+        source="[`share.delivery.count.limit`](configuration.md)",
+        evidence="{records:record}, from {offset} on, have one delivery left of {limit}, or none.",
+        advice="Look at record {offset} before it is given up.",
+        judge=_near_limit,
+    ),
+    DiagnosisRule(
+        name="lag-unknown",
+        title="the lag is -1",
+        severity=Severity.NOTICE,
+        when="no SPSO or no delivery complete count is stored",
+        source="KIP-1226",
+        evidence="Kafka shows a lag of -1: {why}.",
+        advice="It is known once a member has fetched and acknowledged; do not scale by -1.",
+        judge=_lag_unknown,
+    ),
+)
+"""The rules on what the state topic has."""
+
+
+def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
+    partitions: Iterable[RebuiltPartition],
+    *,
+    records: int,
+    log_ends: Mapping[SharePartitionKey, int] | None = None,
+    topics: Mapping[str, str] | None = None,
+    delivery_count_limit: int = 5,
+    max_record_locks: int = 2000,
+    last_ms: int | None = None,
+) -> Diagnosis:
+    """
+    Judge what the state topic has stored of share partitions.
+
+    Args:
+        partitions: The share partitions.
+        records: How many records of the topic they were rebuilt from. [records]
+        log_ends: Where their logs end, as far as that is known; None if no cluster was asked.
+        topics: The names of topics by their ids.
+        delivery_count_limit: ``share.delivery.count.limit`` of the groups. [deliveries]
+        max_record_locks: ``share.partition.max.record.locks`` of the groups. [records]
+        last_ms: The timestamp of the last record of the topic, from which durations count. [ms since 1970]
+    """
+    findings, not_checked, partitions = [], [], tuple(partitions)
+    for rebuilt in partitions:
+        place = DiagnosisPlace(rebuilt.key.group_id, rebuilt.key.topic_id, rebuilt.key.partition)
+        end = None if log_ends is None else log_ends.get(rebuilt.key)
+        facts = StoredFacts(rebuilt, end, delivery_count_limit, max_record_locks, last_ms)
+        for rule in STORED_RULES:
+            evidence = rule.judge(facts)
+            if evidence is not None:
+                findings.append(DiagnosisFinding(rule, place, evidence))
+            elif rule.name == "stored-wrong-lag" and end is None:
+                not_checked.append(NotChecked(rule, place, "where the log ends is not known; --bootstrap asks"))
+    unsaid = [each for each in Unsaid if each is not Unsaid.LOG or log_ends is None]
+    notes = ("The state topic does not say:", *(f"  {UNSAID[each]}" for each in unsaid))
+    return Diagnosis(
+        (), tuple(by_severity(findings)), tuple(not_checked), notes, topics or {}, len(partitions), records
+    )

@@ -1,0 +1,73 @@
+"""
+Larger models, and more random conversations, than ``make test-tla`` checks.
+
+``python -m tests.tla models`` checks each in which a bug of Kafka is found without it, and one with more records and
+faults; ``python -m tests.tla conversations --first 1000 --number 5000`` validates conversations of other seeds.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from sharestate import KAFKA_4_3
+from tests.tla.allowed import BUGS as QUIRKS
+from tests.tla.allowed import random_conversations, refused
+from tests.tla.models import BUGS, Model, ShareCoordinatorModel, ShareGroupModel
+
+MINUTES: Final = 60
+AT_ONCE: Final = 500
+"""Conversations in one run of TLC, which has all of them in memory."""
+
+LARGER: Final[Mapping[str, Model]] = {
+    "share group": ShareGroupModel(log="{<<0, 1>>, <<3, 3>>}", locks=2, failures=1, failovers=1, deletions=1),
+    "share coordinator": ShareCoordinatorModel(records="0..2", leaders="1..3"),
+}
+
+
+def say(text: str) -> None:
+    """Write a line at once, as the next one may take a while."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def models() -> Iterator[str]:
+    """Check the larger models, and yield what does not hold."""
+    for name, model in {**{bug: each.model for bug, each in BUGS.items()}, **LARGER}.items():
+        with TemporaryDirectory() as directory:
+            checked = model.check(Path(directory), MINUTES)
+        say(f"{name}: {checked.distinct:,} states")
+        if checked.violated:
+            yield f"{name}: {checked.violated} is violated\n{checked.output}"
+
+
+def conversations(first: int, number: int) -> Iterator[str]:
+    """Validate random conversations, and yield those that are not allowed."""
+    for profile, bugs in ((KAFKA_4_3, QUIRKS), (KAFKA_4_3.healed, ())):
+        for begin in range(first, first + number, AT_ONCE):
+            seeds = range(begin, min(begin + AT_ONCE, first + number))
+            with TemporaryDirectory() as directory:
+                asked = random_conversations(profile, seeds)
+                found = refused(asked, Path(directory), bugs)
+            say(f"{profile.name}, seeds from {begin}: {len(asked) - len(found)} of {len(asked)} allowed")
+            yield from (f"{profile.name}, {each.name}, step {each.steps}: {each.refused}" for each in found)
+
+
+def main() -> int:
+    """Check what the command line names; return how the process ends."""
+    parser = ArgumentParser(prog="python -m tests.tla", description=__doc__)
+    parser.add_argument("what", choices=["models", "conversations"])
+    parser.add_argument("--first", type=int, default=1000, help="the first seed")
+    parser.add_argument("--number", type=int, default=1000, help="how many seeds")
+    asked = parser.parse_args()
+    found = list(models() if asked.what == "models" else conversations(asked.first, asked.number))
+    say("\n".join([*found, f"{len(found)} not as specified"]))
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""
+Models of the specification that TLC checks: a small share group, or a share coordinator, and what must hold.
+
+Each is checked twice: as it is meant, when all must hold, and with a bug of Kafka switched on, when TLC has to find by
+itself how something breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+from attrs import evolve, fields, frozen
+
+from tests.tla.tlc import Checked, check
+
+PROPERTIES: Final = frozenset(
+    {
+        *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+        "EverythingIsDone",
+        *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
+    }
+)
+"""What must hold of every step; the rest must hold in every state."""
+
+SHARE_GROUP: Final = (
+    *("WellFormed", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit"),
+    *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+)
+"""What must hold of a share group."""
+
+SHARE_COORDINATOR: Final = ("ConfirmedIsStored", "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
+"""What must hold of a share coordinator."""
+
+
+@frozen(kw_only=True)
+class Model:
+    """Constants of a module, as TLA+ has them, and what is judged of it."""
+
+    quirks: tuple[str, ...] = ()
+    """The bugs of Kafka that are switched on."""
+
+    judged: tuple[str, ...]
+    """The names of what must hold."""
+
+    module: ClassVar[str]
+    """The module that is checked."""
+
+    def check(self, directory: Path, minutes: float = 10) -> Checked:
+        """Have TLC check it."""
+        named = {each.name.capitalize(): getattr(self, each.name) for each in fields(type(self))}
+        del named["Judged"]
+        named["Quirks"] = "{" + ", ".join(f'"{name}"' for name in sorted(self.quirks)) + "}"
+        definitions = "".join(f"The{name} == {value}\n" for name, value in named.items())
+        text = f"---- MODULE Model ----\nEXTENDS {self.module}\n{definitions}====\n"
+        constants = [f"{name} <- The{name}" for name in named]
+        judgements = [f"{'PROPERTY' if name in PROPERTIES else 'INVARIANT'} {name}" for name in self.judged]
+        is_fair = "EverythingIsDone" in self.judged
+        configuration = [
+            f"SPECIFICATION {'FairSpec' if is_fair else 'Spec'}",
+            "CHECK_DEADLOCK FALSE",
+            "CONSTANTS",
+            *constants,
+            *judgements,
+        ]
+        return check([text], "\n".join(configuration), directory, minutes=minutes)
+
+
+@frozen(kw_only=True)
+class ShareGroupModel(Model):
+    """A share group; the fields are the constants of ShareGroup.tla."""
+
+    judged: tuple[str, ...] = SHARE_GROUP
+    log: str
+    aborted: str = "{}"
+    types: str = '{"accept", "release"}'
+    members: str = '{"m"}'
+    stored: str = "[start |-> 0, records |-> <<>>]"
+    limit: int = 2
+    locks: int = 3
+    writes: int = 1
+    failures: int = 0
+    failovers: int = 0
+    deletions: int = 0
+    compactions: int = 0
+    switches: int = 0
+
+    module: ClassVar[str] = "ShareGroup"
+
+
+@frozen(kw_only=True)
+class ShareCoordinatorModel(Model):
+    """A share coordinator; the fields are the constants of ShareCoordinator.tla."""
+
+    judged: tuple[str, ...] = SHARE_COORDINATOR
+    records: str = "0..1"
+    leaders: str = "1..2"
+    retries: int = 1
+    reloads: int = 1
+
+    module: ClassVar[str] = "ShareCoordinator"
+
+
+@frozen(kw_only=True)
+class BugModel:
+    """A bug of Kafka, and the model in which TLC finds it."""
+
+    quirks: tuple[str, ...]
+    """What is switched on."""
+
+    breaks: str
+    """What does not hold then."""
+
+    model: Model
+    """The model, without the bug."""
+
+    def check(self, directory: Path) -> Checked:
+        """Have TLC find the bug; nothing else is judged, so that what is found is the shortest way to it."""
+        return evolve(self.model, quirks=self.quirks, judged=(self.breaks,)).check(directory)
+
+
+_THREE: Final = "{<<0, 0>>, <<1, 1>>, <<2, 2>>}"
+
+BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
+    {
+        "B6": BugModel(
+            quirks=("B6",),
+            breaks="NothingBelowStart",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 2>>}", deletions=1),
+        ),
+        "B9b": BugModel(
+            quirks=("B9b",), breaks="StartMovesOn", model=ShareGroupModel(log=_THREE, deletions=1, limit=1)
+        ),
+        "B10": BugModel(
+            quirks=("B10",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<2, 2>>, <<3, 3>>}", types='{"accept"}', failovers=1, locks=2, limit=1
+            ),
+        ),
+        "B15": BugModel(
+            quirks=("B15",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 1>>}", failures=1, limit=1, locks=1),
+        ),
+        "B22": BugModel(
+            quirks=("B22",),
+            breaks="CompleteCount",
+            model=ShareGroupModel(
+                log="{<<0, 2>>, <<3, 3>>}",
+                aborted="{<<0, 2>>}",
+                types='{"release"}',
+                locks=4,
+                deletions=1,
+                switches=1,
+            ),
+        ),
+        "F1": BugModel(  # by B17, where a window is full
+            quirks=("B17",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<1, 2>>, <<3, 3>>}", types='{"accept"}', failovers=1, writes=2, locks=2, limit=1
+            ),
+        ),
+        "F2": BugModel(  # by B9b, where B17 and F5 leave the gap window of a new leader as it was
+            quirks=("B9b", "B17", "F5"),
+            breaks="CompleteCount",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<1, 1>>, <<2, 3>>, <<4, 4>>}",
+                types='{"accept"}',
+                stored="[start |-> 0, records |-> "
+                '(1 :> [state |-> "Acknowledged", count |-> 1] @@ 4 :> [state |-> "Available", count |-> 1])]',
+                locks=5,
+                deletions=1,
+            ),
+        ),
+        "F3": BugModel(
+            quirks=("F3",),
+            breaks="AcceptedIsFinal",
+            model=ShareGroupModel(log=_THREE, types='{"accept"}', failovers=1, writes=2, limit=1),
+        ),
+        "F4": BugModel(
+            quirks=("F4",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 2>>, <<3, 3>>}", deletions=1, locks=2),
+        ),
+        "F5": BugModel(
+            quirks=("F5",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log=_THREE, types='{"accept"}', deletions=1, failovers=1, locks=2, limit=1),
+        ),
+        "F6": BugModel(quirks=("F6",), breaks="NeverStalls", model=ShareGroupModel(log=_THREE, compactions=1, locks=2)),
+        "F7": BugModel(
+            quirks=("F7",),
+            breaks="NeverStalls",
+            model=ShareGroupModel(log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}", locks=1),
+        ),
+        "C2": BugModel(quirks=("C2",), breaks="ConfirmedIsStored", model=ShareCoordinatorModel()),
+        "C2, old leaders": BugModel(
+            quirks=("C2", "forgets leaders"), breaks="OneLeaderWrites", model=ShareCoordinatorModel(retries=2)
+        ),
+    }
+)
+"""The bugs, by their ids in docs/kafka-bugs.md."""

@@ -1,0 +1,54 @@
+"""TLC finds nothing in what is healed, and each bug of Kafka by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tla.models import BUGS, ShareCoordinatorModel, ShareGroupModel
+
+pytestmark = pytest.mark.tla
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
+    """With a bug of Kafka switched on, what it breaks is found to be broken."""
+    checked = BUGS[bug].check(tmp_path)
+
+    assert checked.violated == BUGS[bug].breaks
+    assert checked.actions
+
+
+def test_healed_share_group(tmp_path: Path) -> None:
+    """Without bugs all holds, though a write may fail, another leader take over and records be deleted."""
+    model = ShareGroupModel(log="{<<0, 1>>}", types='{"accept"}', failures=1, failovers=1, deletions=1, locks=1)
+
+    checked = model.check(tmp_path)
+
+    assert checked.violated is None
+    assert checked.distinct > 30_000
+
+
+@pytest.mark.parametrize(("quirks", "violated"), [((), None), (("F7",), "Temporal properties")])
+def test_everything_is_done_in_the_end(quirks: tuple[str, ...], violated: str | None, tmp_path: Path) -> None:
+    """If members go on, all is accepted or given up in the end, unless a bug stalls the share partition."""
+    model = ShareGroupModel(
+        log="{<<0, 0>>, <<1, 1>>}",
+        aborted="{<<0, 0>>}",
+        locks=1,
+        failures=1,
+        failovers=1,
+        quirks=quirks,
+        judged=("EverythingIsDone",),
+    )
+
+    assert model.check(tmp_path).violated == violated
+
+
+def test_healed_share_coordinator(tmp_path: Path) -> None:
+    """Without bugs nobody but the latest leader writes, and what was confirmed is stored."""
+    checked = ShareCoordinatorModel(retries=2).check(tmp_path)
+
+    assert checked.violated is None
+    assert checked.distinct > 900

