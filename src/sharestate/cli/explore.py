@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -27,13 +28,16 @@ from sharestate.values.profiles import Profile
 from sharestate.values.records import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 TRUNCATED: Final = 3
 """The exit code where a bound was met: nothing was found, and not all was looked at."""
 
 _MOST_OF_CONFIGURATION: Final = 2**16
 """The largest configuration that is read. [characters]"""
+
+_WIDTH: Final = 80
+"""The width of lists of counts. [characters]"""
 
 _SMALL: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 2)), members=2, failures=1)
 """What is explored unless a file says otherwise: a minute's worth."""
@@ -105,7 +109,9 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
             out.write_text("".join(f"{json.dumps(request)}\n" for request in requests), encoding="utf-8")
     except (MalformedInputError, UnreadableFileError) as error:
         raise NoVerdict(str(error)) from error
-    click.echo(json.dumps(exploration.to_json()) if as_json else _report(exploration, time.monotonic() - started))
+    click.echo(
+        json.dumps(exploration.to_json()) if as_json else _report(exploration, max(time.monotonic() - started, 0.001))
+    )
     context.exit(_exit_code(exploration))
 
 
@@ -151,15 +157,12 @@ def _exit_code(exploration: Exploration) -> int:
 
 
 def _report(exploration: Exploration, seconds: float) -> str:
-    counts = (
-        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {exploration.edges:,} steps; "
-        f"depth {exploration.depth}; done in {exploration.done:,} states; "
-        f"{exploration.expanded / max(seconds, 0.001):,.0f} states a second"
-    )
+    speed = exploration.expanded / seconds
     lines = [
-        counts,
-        "events: " + ", ".join(f"{kind} {count:,}" for kind, count in sorted(exploration.kinds.items())),
-        "rules: " + ", ".join(f"{rule} {count:,}" for rule, count in exploration.rules.items()),
+        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {exploration.done:,} with everything done",
+        f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
+        _counts("events", sorted(exploration.kinds.items())),
+        _counts("rules", exploration.rules.items()),
     ]
     if exploration.counterexample is not None:
         lines.append(str(exploration.counterexample))
@@ -170,3 +173,8 @@ def _report(exploration: Exploration, seconds: float) -> str:
     else:
         lines.append("everything holds")
     return "\n".join(lines)
+
+
+def _counts(what: str, counts: Iterable[tuple[str, int]]) -> str:
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts)
+    return fill(f"{what}: {listed}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
