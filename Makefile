@@ -17,7 +17,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
-.PHONY: release-watch oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
+.PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -67,7 +67,7 @@ test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minut
 
 test-oracle: $(READY) ## Run the tests that ask Kafka's own class, a short search for each release among them
 	$(call judge,test-oracle, \
-	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle))
+	  $(call step,pytest -m oracle, SHARESTATE_REQUIRE=oracle $(BIN)/python -m pytest -m oracle tests/oracle tests/kafka_bugs))
 
 test-tla: $(READY) ## Have TLC check the TLA+ specification, and what recorded conversations say of it
 	$(call judge,test-tla, \
@@ -102,9 +102,10 @@ falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at 
 	$(call judge,falsified, $(call step,falsified request logs, \
 	  $(BIN)/python -m tests.falsified_logs $(RUNS) --places $(PLACES) --seed $(SEED)))
 
+# They wait more than they work, as those of clients do: each release has a process.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
-	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -m broker tests/broker))
+	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 2 --dist loadgroup --durations 8 tests/broker))
 
 # They wait more than they work. Each process starts a broker of its own.
 test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours
@@ -246,6 +247,10 @@ release-watch: $(READY) ## Say what a release of Kafka has changed, as a page of
 	@test -n '$(KAFKA)' || { echo "make release-watch: name the release: KAFKA=x.y.z"; exit 2; }
 	@$(BIN)/python -m tests.oracle.release_watch --kafka '$(KAFKA)' $(if $(TEST_JAR),--tests '$(TEST_JAR)') \
 	  $(if $(PROFILE),--profile '$(PROFILE)') $(if $(OPS),--ops $(OPS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(WRITE),--write '$(WRITE)')
+
+kafka-bugs: $(READY) ## Run a JUnit test of each bug of Kafka that is ready to report, on each release of the table; KAFKA=
+	$(call judge,kafka-bugs, $(call step,Kafka's bugs on its releases, \
+	  $(BIN)/python -m tests.kafka_bugs $(foreach release,$(KAFKA),--kafka '$(release)')))
 
 lint: $(READY) ## Check style, types, layers and words
 	$(call judge,lint, \

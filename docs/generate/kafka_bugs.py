@@ -18,14 +18,14 @@ to these ids: B ids come from reading Kafka's class and running it, F ids from s
 the share coordinator. Where a conversation can show a bug, the shortest one is linked, as recorded on the real class.
 Replay one of the leader with `sharestate replay FILE`, or send its requests to Kafka with the command that
 `python -m tests.oracle.build` prints. For bugs that are present no report was found in Kafka's issue tracker, but where
-the bug's section names one."""
+the bug's section names one. The gravest have [a report each, with a JUnit test](kafka-bug-reports.md)."""
 
 PRESENT: Final = """\
 ## By release
 
 *Recorded*: that release's class answers the conversation as it is linked, which the tests hold. *Seen*: on its class or
-on a broker, and not held by a test. *Read*: in the code only. An empty field: fixed, or not there yet; the bug's own
-section says which."""
+on a broker, and not held by a conversation. *Read*: in the code only. An empty field: fixed, or not there yet; the
+bug's own section says which."""
 
 RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 

@@ -37,6 +37,18 @@ SETTINGS: Final = MappingProxyType(
 """Of the broker that tests share: groups and sessions that soon are as many as may be, and times that soon are over."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have a process of its own for each release, which starts its broker once; other tests stay with their files."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            given = getattr(getattr(item, "callspec", None), "params", {})
+            release = next((release for release in RELEASES if release in given.values()), None)
+            item.add_marker(pytest.mark.xdist_group(release or item.path.name))
+
+
 @pytest.fixture(scope="session", params=RELEASES)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """A broker that runs and logs its requests; tests with one release come before those with the next one."""

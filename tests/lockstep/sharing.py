@@ -60,12 +60,17 @@ def heartbeat(  # noqa: PLR0913 - the fields of the request
 
 
 def beat(draw: Draw) -> Iterator[Step]:
-    """Yield a heartbeat of a member that has joined, rarely with an epoch that it does not have."""
+    """
+    Yield a heartbeat of a member that has joined, rarely with an epoch that it does not have.
+
+    The first one after a topic has grown has the state of its new partitions initialized behind the answer, and the
+    next one assigns them if that is done by then.
+    """
     member = draw.member()
     if member.epoch:
         wrong = draw.happens(0.12)
         epoch = draw.one((member.epoch - 1, member.epoch - 2, member.epoch + 1, 999)) if wrong else member.epoch
-        yield heartbeat(draw, member, max(1, epoch))
+        yield heartbeat(draw, member, max(1, epoch), settle_ms=ASYNC_MS)
 
 
 def beat_all(draw: Draw) -> Iterator[Step]:

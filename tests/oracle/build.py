@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from attrs import frozen
 
 HERE: Final = Path(__file__).parent
 POM: Final = HERE / "pom.xml"
+JAVA: Final = HERE / "java"
 DRIVER: Final = "kafka.server.share.Driver"
 
 RELEASES: Final = ("4.4.0", "4.3.1", "4.2.2")
@@ -103,12 +104,32 @@ def build(kafka: str = RELEASES[0], *, sources: str = "driver", say: Callable[[s
         OracleUnavailableError: A JDK, Maven or the jars are not to be had.
         OracleError: Our sources do not compile.
     """
-    jars = fetch_jars(kafka, say)
     names = dict.fromkeys(("driver", folder_of("release", kafka), sources, folder_of(sources, kafka)))
-    files = sorted(file for name in names for file in (HERE / "java" / name).rglob("*.java"))
-    classes = jars.parent / f"{sources}-{_digest([POM, *files])}"
+    files = sorted(file for name in names for file in (JAVA / name).rglob("*.java"))
+    return compile_files(kafka, sources, files, say=say)
+
+
+def compile_files(
+    kafka: str, name: str, files: Sequence[Path], *, pom: Path = POM, say: Callable[[str], None] = lambda _: None
+) -> Oracle:
+    """
+    Return what *files* are compiled to, against the jars of release *kafka* that *pom* asks for, unless they were.
+
+    Args:
+        kafka: The release, as Maven has it.
+        name: What the files are, to keep their classes by and to tell of.
+        files: The sources; no two have the same name.
+        pom: The POM that names the jars.
+        say: Is told what takes a while.
+
+    Raises:
+        OracleUnavailableError: A JDK, Maven or the jars are not to be had.
+        OracleError: The sources do not compile.
+    """
+    jars = fetch_jars(kafka, say, pom)
+    classes = jars.parent / f"{name}-{_digest([pom, *files])}"
     if not classes.is_dir():
-        say(f"compiling the {sources} against Kafka {kafka}")
+        say(f"compiling the {name} against Kafka {kafka}")
         with _whole(classes) as place:
             _compile(kafka, files, jars, place)
     return Oracle(kafka, jars, classes)
@@ -138,13 +159,8 @@ def compile_classes(kafka: str, sources: Path, pom: Path) -> list[str]:
         OracleUnavailableError: A JDK, Maven or the jars are not to be had.
         OracleError: The sources do not compile.
     """
-    jars = fetch_jars(kafka, pom=pom)
-    files = sorted(sources.glob("*.java"))
-    classes = jars.parent / f"{sources.parent.name}-{_digest([pom, *files])}"
-    if not classes.is_dir():
-        with _whole(classes) as place:
-            _compile(kafka, files, jars, place)
-    return [str(classes), f"{jars}/*"]
+    compiled = compile_files(kafka, sources.parent.name, sorted(sources.glob("*.java")), pom=pom)
+    return [str(compiled.classes), f"{compiled.jars}/*"]
 
 
 def fetch_jar(artifact: str) -> Path:
@@ -164,13 +180,13 @@ def fetch_jar(artifact: str) -> Path:
     return directory / f"{name}-{version}.jar"
 
 
-def folder_of(sources: str, kafka: str) -> str:
+def folder_of(sources: str, kafka: str, java: Path = JAVA) -> str:
     """
-    Return the folder below ``java`` with what the release *kafka* builds otherwise of *sources*.
+    Return the folder below *java* with what the release *kafka* builds otherwise of *sources*.
 
     It is named after the latest line up to the release, or after the first one that has a folder.
     """
-    lines = sorted((folder.name.rpartition("-")[2] for folder in (HERE / "java").glob(f"{sources}-*")), key=_numbers)
+    lines = sorted((folder.name.rpartition("-")[2] for folder in java.glob(f"{sources}-*")), key=_numbers)
     line = [*lines[:1], *(line for line in lines if _numbers(line) <= _numbers(kafka))][-1:]
     return "-".join([sources, *line])
 

@@ -22,6 +22,7 @@ from sharestate.conversation.compare import Difference, Level, differences
 from sharestate.conversation.replay import NOT_SENT, ReplayVerdict, judged, read_known_differences, replay
 from sharestate.testing.search import CommandPeer, Plan, SearchProgress, search
 from sharestate.values.profiles import PROFILES, Profile
+from tests.kafka_bugs.junit import Outcome, expected_in, last_of, run
 from tests.oracle.build import HERE, LINES, OracleError, build, last_tested, line_of
 from tests.oracle.record import STORED, Conversation, Recordings, ask, compared, read, record, write
 from tests.oracle.search.divergences import DIVERGENCES
@@ -32,6 +33,8 @@ from tests.oracle.search.task import KafkaTask
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from tests.kafka_bugs.junit import Result
 
 DATA: Final = HERE.parent / "data"
 
@@ -125,6 +128,33 @@ def answered_otherwise(made: Recordings, names: Iterable[str], profile: Profile)
             if outcome.verdict is ReplayVerdict.FAILED and outcome.deviation is not None and not is_white_box:
                 found.append(Changed(name, outcome.deviation.line, outcome.deviation.differences))
     return found
+
+
+# ---- Kafka's bugs
+
+
+def part_of_bugs(results: Mapping[str, Result], release: str, before: Mapping[str, bool]) -> Part:
+    """Return which of the bugs that have a JUnit test are fixed, or new; *before* is which were in *release*."""
+    found = {bug for bug, result in results.items() if result.outcome is Outcome.PRESENT}
+    broken = [f"{bug}: {result.message}" for bug, result in results.items() if result.outcome is Outcome.BROKEN]
+    fixed = [bug for bug, present in before.items() if present and results[bug].outcome is Outcome.FIXED]
+    gone = [bug for bug, present in before.items() if present and results[bug].outcome is Outcome.NOT_THERE]
+    new = [bug for bug, present in before.items() if not present and bug in found]
+    kinds = {"fixed": fixed, "without what they are about": gone, "new": new}
+    told = "; ".join(f"{kind}: {', '.join(bugs)}" for kind, bugs in kinds.items() if bugs) or "the same"
+    text = [f"Of {len(results)} bugs that have a JUnit test, {len(found)} are present. Beside {release}, {told}."]
+    if broken:
+        text += ["Tests that end otherwise than known, by which nothing is known:", listed(broken)]
+    return Part("Kafka's bugs", tuple(text), len(fixed) + len(gone) + len(new) + len(broken))
+
+
+def bugs_tried(kafka: str, profile: Profile) -> Part:
+    """Return what came out of the JUnit tests of Kafka's bugs, or why they were not run."""
+    release = last_of(profile.name.removeprefix("kafka-"))
+    try:
+        return part_of_bugs(run(kafka, say=_say), release, expected_in(release))
+    except OracleError as error:
+        return Part("Kafka's bugs", ("Not tried:", f"```text\n{error}\n```"), 1)
 
 
 # ---- the page
@@ -241,7 +271,7 @@ def watch(arguments: Namespace, profile: Profile) -> list[Part]:
     )
     for finding in progress.findings:
         write_finding(finding, FOUND)
-    return [*parts, part_of_search(progress, profile)]
+    return [*parts, part_of_search(progress, profile), bugs_tried(arguments.kafka, profile)]
 
 
 def main() -> None:

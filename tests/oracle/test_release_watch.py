@@ -11,6 +11,7 @@ import pytest
 
 from sharestate.testing.search.command import CommandPeer
 from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4
+from tests.kafka_bugs.junit import Outcome, Result
 from tests.oracle import release_watch
 from tests.oracle.record import STORED, Recordings, read
 from tests.oracle.release_watch import (
@@ -24,6 +25,7 @@ from tests.oracle.release_watch import (
     has_tests,
     listed,
     page,
+    part_of_bugs,
     part_of_recordings,
     recorded,
 )
@@ -140,6 +142,22 @@ def test_a_release_is_held_against_the_rules_of_its_line(
     assert capsys.readouterr().out.startswith(f"# Kafka {arguments[1]} beside `{profile}`")
 
 
+def test_a_release_that_fixes_a_bug_has_changed_something() -> None:
+    """What is fixed, and what is not known, is named and counted; what is as before is neither."""
+    results = {
+        "F1": Result(Outcome.PRESENT, "as known"),
+        "F2": Result(Outcome.FIXED),
+        "F3": Result(Outcome.FIXED),
+        "F4": Result(Outcome.BROKEN, "an error"),
+    }
+
+    part = part_of_bugs(results, "4.3.1", {"F1": True, "F2": True, "F3": False, "F4": True})
+
+    assert part.changes == 2
+    assert part.text[0] == "Of 4 bugs that have a JUnit test, 1 are present. Beside 4.3.1, fixed: F2."
+    assert part.text[-1] == "- F4: an error"
+
+
 def test_a_long_list_is_cut() -> None:
     """What is not listed is counted."""
     assert listed(range(MOST_LISTED)).count("\n") == MOST_LISTED - 1
@@ -160,3 +178,4 @@ def test_a_release_whose_rules_the_library_has_changes_nothing(tmp_path: Path) -
     assert ended.stdout == (tmp_path / "page.md").read_text()
     assert f"{len(recorded(KAFKA_4_4))} conversations with other releases were repeated; 0 are" in ended.stdout
     assert json.dumps(LEFT_OUT)[1:-1] in ended.stdout
+    assert "bugs that have a JUnit test, 13 are present. Beside 4.4.0, the same." in ended.stdout

@@ -25,6 +25,7 @@ SDIST = {
     "examples",
     "newsfragments",
     "pyproject.toml",
+    "spec",
     "src",
     "tests",
 }

@@ -22,7 +22,7 @@ from tests.support.wire_client import WireClient, id_of, uuid_of
 GROUP: Final = "g"
 TOPIC: Final = "orders"
 
-SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
+SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 78, 79
 VERSION: Final = 2
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
@@ -116,6 +116,12 @@ class WireMember(WireClient):
         self.begin_acknowledge(*ranges)
         response = self.response(SHARE_ACKNOWLEDGE, VERSION)
         return int(response.error_code or response.responses[0].partitions[0].error_code)
+
+    def beat(self, epoch: int, topics: list[str] | None = None) -> int:
+        """Send a heartbeat, with *topics* where they change, and return the epoch that the answer has."""
+        asked = {"group_id": self._group_id, "member_id": self.member_id, "member_epoch": epoch}
+        names = None if topics is None else tuple(topics)
+        return int(self.ask(SHARE_GROUP_HEARTBEAT, 1, **asked, rack_id=None, subscribed_topic_names=names).member_epoch)
 
 
 def batches_of(ranges: tuple[tuple[int, int, int], ...]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from sharestate.log_check.fetch_reads import Way, Ways
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import LATE_US, Step
 from sharestate.log_check.search_state import SNAPSHOT, Defect
+from sharestate.log_check.unanswered import THROWN, may_have_thrown_elsewhere
 from sharestate.log_check.visible_log import MAX_BYTES
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.records import AcquiredRecords
@@ -21,9 +22,6 @@ from sharestate.values.snapshot import Snapshot
 
 _MOST_WAYS: Final = 60
 """The most ways to read for a fetch that are tried; 7 were needed in 40 runs."""
-
-_THROWN: Final = "unknown_server_error"
-"""The error of a fetch whose acquire has thrown."""
 
 
 class CheckedFetches(CheckedState):
@@ -96,8 +94,12 @@ class CheckedFetches(CheckedState):
         return None
 
     def _failed_fetch(self, step: Step, error: str) -> Mismatch | None:
-        """Take a fetch that was answered with an error: it has done nothing, unless acquire has thrown (B8)."""
-        if error != _THROWN:
+        """
+        Take a fetch that was answered with an error: it has done nothing, unless acquire has thrown (B8).
+
+        If that may have been for another partition, nothing is known of this one (``unanswered_fetch``).
+        """
+        if error != THROWN:
             self._note(step, read_to=-1)
             return None
         request = step.event.request or {}
@@ -116,6 +118,11 @@ class CheckedFetches(CheckedState):
                 self._now.defects += (Defect("B8", offset, step),)
                 self._note_read(step, 0, defect="B8")
                 return None
+        if may_have_thrown_elsewhere(step.event):
+            if self._before is not None:
+                self.restore(self._before)
+            self._note(step, read_to=-1)
+            return None
         return Mismatch("fetch", {"error": error}, None)
 
     def _note_read(self, step: Step, others: int, **known: Any) -> None:  # noqa: ANN401 - fields of its request

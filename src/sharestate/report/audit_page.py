@@ -67,7 +67,7 @@ def audit_page(judged: Audit, *, title: str) -> str:
         _clocks(judged),
         _partitions(judged),
     )
-    return Template(read_part("audit.html")).substitute(
+    return Template(read_part("sections.html")).substitute(
         title=text_of(f"Audit of {title}"),
         subtitle=text_of(f"{said}; {on}"),
         style=read_part("page.css"),

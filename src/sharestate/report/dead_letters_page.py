@@ -41,7 +41,7 @@ def dead_letters_page(analysis: LetterAnalysis) -> str:
         _duplicates(analysis),
         _partitions(analysis),
     )
-    return Template(read_part("audit.html")).substitute(
+    return Template(read_part("sections.html")).substitute(
         title=text_of(f"Dead letters of {analysis.topic}"),
         subtitle=text_of(headline(analysis)),
         style=read_part("page.css"),

@@ -29,7 +29,7 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
         title: What was diagnosed: the name of a file.
     """
     said = f"{counted(found.share_partitions, 'share partition')}, {counted(found.events, 'event')}"
-    return Template(read_part("audit.html")).substitute(
+    return Template(read_part("sections.html")).substitute(
         title=text_of(f"Diagnosis of {title}"),
         subtitle=text_of(said),
         style=read_part("page.css"),

@@ -24,6 +24,8 @@ _HEIGHT: Final = 180
 _AS_GIVEN: Final = "as given"
 _SECOND_MS: Final = 1000
 
+_COUNTED: Final = "Loads: {:,}, each with {} seeds: means, and the least and greatest value"
+
 
 def simulation_page(
     points: Sequence[GridPoint], *, title: str, fitted: Fit | None = None, advised: Advised | None = None
@@ -46,9 +48,9 @@ def simulation_page(
         _section("results", "Results", _charts(shown) if len(shown) > 1 else "", _results(shown, fitted)),
         "" if fitted is None else _section("load", "The load, as the history shows it", _fitted(fitted)),
     ]
-    return Template(read_part("audit.html")).substitute(
-        title=text_of(f"Simulated share group: {title or 'the defaults'}"),
-        subtitle=text_of(f"{len(points):,} loads, each with {seeds} seeds: means, and the least and greatest value"),
+    return Template(read_part("sections.html")).substitute(
+        title="Simulated share group",
+        subtitle=text_of(f"{title or 'The default load'}. {_COUNTED.format(len(points), seeds)}"),
         style=read_part("page.css"),
         sections="\n".join(filter(None, parts)),
     )
@@ -99,7 +101,7 @@ def _charts(points: Sequence[GridPoint]) -> str:
         svg: str = vl_convert.vegalite_to_svg(grid_chart(points, measure).to_dict())
         caption = text_of(f"{MEASURES[measure]}; the table says the same")
         figures.append(f"<figure><figcaption>{caption}</figcaption>{svg}</figure>")
-    return "".join(figures)
+    return f'<div class="charts">{"".join(figures)}</div>'
 
 
 def _results(points: Sequence[GridPoint], fitted: Fit | None) -> str:

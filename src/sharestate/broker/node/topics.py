@@ -168,10 +168,7 @@ class Topics:
             raise NodeError(_TOO_MANY, ErrorCode.POLICY_VIOLATION)
         self._check_name(text(name, "name"))
         config = read_topic_configs(configs)
-        _check_replicas(replicas)
-        if partition_count <= 0:
-            message = "Number of partitions was set to an invalid non-positive value."
-            raise NodeError(message, ErrorCode.INVALID_PARTITIONS)
+        _check_counts(partition_count, replicas)
         topic = Topic(
             name=name,
             topic_id=chosen_id or self._next_id(),
@@ -296,10 +293,13 @@ def _unified(name: str) -> str:
     return name.replace(".", "_") if "." in name or "_" in name else ""
 
 
-def _check_replicas(replication_factor: int) -> None:
+def _check_counts(partition_count: int, replication_factor: int) -> None:
     if replication_factor < USE_DEFAULT or replication_factor == 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
         raise NodeError(message, ErrorCode.INVALID_REPLICATION_FACTOR)
+    if partition_count <= 0:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise NodeError(message, ErrorCode.INVALID_PARTITIONS)
     if replication_factor > 1:
         message = (
             f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of "

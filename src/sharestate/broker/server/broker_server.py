@@ -43,6 +43,9 @@ from sharestate.persister.protocol import Persister
 FRAME_SIZE_BYTES: Final = 4
 """What a frame begins with: its size. [bytes]"""
 
+_HEARTBEAT_KEY: Final = 76
+"""The API key of ShareGroupHeartbeat."""
+
 LOGGER: Final = logging.getLogger("sharestate.broker.server")
 
 
@@ -82,7 +85,7 @@ class BrokerServer:
     Attributes:
         config: Its settings, with the port where it listens, once it does.
         clock: Its time.
-        activity: How many requests and answers there were so far.
+        activity: How many requests and answers there were so far, but for heartbeats that change nothing.
         node: The node. It is changed in the server's event loop only, with a call of ``advance`` then.
 
     Source:
@@ -212,9 +215,9 @@ class BrokerServer:
 
     def received(self, connection: ClientConnection, frame: bytes) -> None:
         """Answer a request, or have the node answer it."""
-        self.activity += 1
         try:
             header = read_request_header(frame)
+            self.activity += header.api_key != _HEARTBEAT_KEY
             self._handle(connection, header, frame)
         except (FormatError, MalformedInputError) as error:
             connection.refuse(str(error))
@@ -314,7 +317,7 @@ class BrokerServer:
         self._faulty.send(connection, answer, partial(self._write, connection, header))
 
     def _write(self, connection: ClientConnection, header: RequestHeader, answer: Answer) -> None:
-        self.activity += 1
+        self.activity += _is_news(header, answer)
         self._waiting.pop(connection, None)
         if answer is Unanswered.CLOSES:
             connection.close()
@@ -354,3 +357,10 @@ def _request_schema(key: int, version: int) -> type[RequestPayload]:
 @cache
 def _response_schema(key: int, version: int) -> type[ResponsePayload]:
     return load_response_schema(key, version)
+
+
+def _is_news(header: RequestHeader, answer: Answer) -> bool:
+    """Return whether a client may do something about an answer: not if it goes on as before after a heartbeat."""
+    if header.api_key != _HEARTBEAT_KEY or isinstance(answer, Unanswered):
+        return True
+    return bool(answer.get("error_code")) or answer.get("assignment") is not None

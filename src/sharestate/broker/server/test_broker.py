@@ -303,7 +303,8 @@ class TestBroker:
         """
         Within the context, go on to what is due next whenever clients wait, and nothing has happened for a while.
 
-        Clients wait if a request of theirs is not answered. What a client does without asking the broker, such as
+        Clients wait if a request of theirs is not answered; heartbeats after which members go on as before do not count
+        as something that has happened. What a client does without asking the broker, such as
         working on records, cannot be seen: if it takes longer than *quiet_s* while another one waits, time goes on.
 
         Args:

@@ -15,11 +15,14 @@ from sharestate.broker import QUICK_SETTINGS, StandingClock, TestBroker
 from sharestate.errors import LeaderStateError, MalformedInputError, TimeReversedError
 from sharestate.persister import InMemoryPersister, SqlitePersister, ThreadedPersister
 from sharestate.persister.requests import PartitionErrorData, Result, WriteStateParameters
-from tests.support.wire_members import ACCEPT, GROUP, TOPIC, WireMember, filled
+from tests.support.wire_members import ACCEPT, GROUP, TOPIC, WireMember, acquired_of, filled
 
 INVALID_RECORD_STATE = 121
 LOCK_MS = 30_000
 """``group.share.record.lock.duration.ms`` of a broker that sets none."""
+
+MOST_BEATS = 5_000
+"""How many heartbeats a member sends at most, in some seconds."""
 
 
 def standing(**arguments: object) -> TestBroker:
@@ -220,6 +223,24 @@ def test_auto_advance_gets_a_record_to_the_member_that_waits_for_its_lock() -> N
             with broker.auto_advance(quiet_s=0.005):
                 assert waiting.fetch(max_wait_ms=60_000) == [(0, 0, 2)]
 
+            assert broker.now_ms == LOCK_MS + 1
+
+
+def test_auto_advance_goes_on_while_members_send_heartbeats() -> None:
+    """They tell nobody anything: a lock expires although there is always one on its way."""
+    with standing() as broker:
+        topic_id = filled(broker, 1)
+        with WireMember(broker, topic_id) as slow, WireMember(broker, topic_id) as waiting:
+            assert slow.fetch() == [(0, 0, 1)]
+            waiting.begin_fetch(max_wait_ms=60_000)
+            epoch = slow.beat(0, [TOPIC])
+            with broker.auto_advance(quiet_s=0.005):
+                for _ in range(MOST_BEATS):
+                    epoch = slow.beat(epoch)
+                    if broker.now_ms > LOCK_MS:
+                        break
+
+            assert acquired_of(waiting.end_fetch()) == [(0, 0, 2)]
             assert broker.now_ms == LOCK_MS + 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -14,10 +15,11 @@ from click.testing import CliRunner, Result
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
 from sharestate.broker import StandingClock, TestBroker
+from sharestate.broker.node import CreatableTopic, CreateTopicsRequest
 from sharestate.cli.commands import sharestate
 from tests.support.batch_bytes import ONE, batch_bytes
 from tests.support.wire_client import WireClient, uuid_of
-from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, TOPIC, WireMember, filled
+from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, SHARE_FETCH, TOPIC, VERSION, WireMember, filled
 
 DATA = Path(__file__).parents[3] / "data" / "broker-log"
 GROUP_RESOURCE = 32
@@ -31,7 +33,7 @@ SINCE_4_3 = {
     "share.partition.max.record.locks": "200",
     "share.renew.acknowledge.enable": "true",
 }
-PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
+PRODUCE, METADATA, API_VERSIONS, DELETE_RECORDS, INIT_PRODUCER_ID = 0, 3, 18, 21, 22
 ADD_PARTITIONS_TO_TXN, END_TXN, ALTER_CONFIGS = 24, 26, 44
 
 
@@ -43,11 +45,7 @@ def live(broker: TestBroker, seed: int, steps: int) -> None:
     held: list[list[tuple[int, int]]] = [[], []]
     client = members[0]
     settings = SETTINGS if broker.profile is KAFKA_4_2 else SETTINGS | SINCE_4_3
-    configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
-    client.ask(API_VERSIONS, 3, client_software_name="wire", client_software_version="1")
-    client.ask(METADATA, 12, topics=None)
-    resource = {"resource_type": GROUP_RESOURCE, "resource_name": GROUP, "configs": configs}
-    client.ask(ALTER_CONFIGS, 1, resources=[resource])
+    settle(client, settings)
     for _ in range(steps):
         number = random.randrange(2)
         member = members[number]
@@ -62,6 +60,15 @@ def live(broker: TestBroker, seed: int, steps: int) -> None:
         broker.advance(ms=16_000 if random.random() < 0.1 else random.randrange(50))
     for member in members:
         member.close()
+
+
+def settle(client: WireClient, settings: Mapping[str, str]) -> None:
+    """Say who asks, and give the group its settings."""
+    configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
+    client.ask(API_VERSIONS, 3, client_software_name="wire", client_software_version="1")
+    client.ask(METADATA, 12, topics=None)
+    resource = {"resource_type": GROUP_RESOURCE, "resource_name": GROUP, "configs": configs}
+    client.ask(ALTER_CONFIGS, 1, resources=[resource])
 
 
 def produce(member: WireMember, topic_id: str, count: int) -> None:
@@ -122,18 +129,18 @@ def test_the_layout_is_kafkas(tmp_path: Path) -> None:
         assert set(kafkas["response"]) - set(ours["response"]) <= {"nodeEndpoints"}  # a tagged field
 
 
-def transact(client: WireClient, topic_id: str, *, version: int, committed: bool) -> None:
+def transact(client: WireClient, topic_id: str, *, version: int, committed: bool, partition: int = 0) -> None:
     """Send two records in a transaction, by the first or the second version of the protocol, and end it."""
     asked = {"transactional_id": "x", "transaction_timeout": timedelta(minutes=1)}
     begun = client.ask(INIT_PRODUCER_ID, 5, **asked)
     producer = {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch}
     if version == 1:
-        topics = [{"name": TOPIC, "partitions": (0,)}]
+        topics = [{"name": TOPIC, "partitions": (partition,)}]
         old = {"transactional_id": "x", "topics": topics, **producer}
         client.ask(ADD_PARTITIONS_TO_TXN, 3, **{f"v3_and_below_{name}": value for name, value in old.items()})
     records = batch_bytes(ONE, ONE, producer=(*producer.values(), 0), is_transactional=True)
     key = {"topic_id": uuid_of(topic_id)} if version == 2 else {"name": TOPIC}
-    partitions = [{**key, "partition_data": [{"index": 0, "records": records}]}]
+    partitions = [{**key, "partition_data": [{"index": partition, "records": records}]}]
     client.ask(PRODUCE, 13 if version == 2 else 11, acks=-1, transactional_id="x", topic_data=partitions)
     end_version = 5 if version == 2 else 4
     assert client.ask(END_TXN, end_version, transactional_id="x", committed=committed, **producer).error_code.value == 0
@@ -145,12 +152,7 @@ def test_transactions_are_explained_too(tmp_path: Path, version: int) -> None:
     with TestBroker(clock=StandingClock(), request_log=tmp_path / "request.log") as broker:
         topic_id = filled(broker, 0)
         member = WireMember(broker, topic_id)
-        member.ask(API_VERSIONS, 3, client_software_name="wire", client_software_version="1")
-        member.ask(METADATA, 12, topics=None)
-        settings = SETTINGS | SINCE_4_3 | {"share.isolation.level": "read_committed"}
-        configs = [{"name": name, "config_operation": 0, "value": value} for name, value in settings.items()]
-        resource = {"resource_type": GROUP_RESOURCE, "resource_name": GROUP, "configs": configs}
-        member.ask(ALTER_CONFIGS, 1, resources=[resource])
+        settle(member, SETTINGS | SINCE_4_3 | {"share.isolation.level": "read_committed"})
         member.fetch()
         for committed in (True, False, True, False):
             transact(member, topic_id, version=version, committed=committed)
@@ -228,3 +230,51 @@ def test_a_slow_fetch_and_a_slow_write_are_explained_too(tmp_path: Path) -> None
 
     (verdict,) = verdicts(tmp_path)
     assert verdict["verdict"] == "explained", verdict["findings"]
+
+
+@pytest.mark.parametrize(("throwing", "other"), [(0, "not_checked"), (1, "explained")])
+def test_what_else_a_fetch_was_for_that_has_thrown_is_no_contradiction(
+    tmp_path: Path, throwing: int, other: str
+) -> None:
+    """Kafka's acquire throws for one partition (B8); what it has acquired of the other before, no answer says."""
+    with TestBroker(clock=StandingClock(), request_log=tmp_path / "request.log") as broker:
+        topic = CreatableTopic(name=TOPIC, partition_count=2)
+        broker.run(lambda node: node.call(CreateTopicsRequest(topics=[topic]), now_ms=broker.now_ms))
+        topic_id = filled(broker, 0, partition=throwing)
+        filled(broker, 3, partition=1 - throwing)
+        member = WireMember(broker, topic_id)
+        settle(member, SETTINGS | SINCE_4_3 | {"share.isolation.level": "read_committed"})
+        transact(member, topic_id, version=2, committed=False, partition=throwing)
+        partitions = [{"partition_index": throwing, "offset": 1}]
+        member.ask(DELETE_RECORDS, 2, topics=[{"name": TOPIC, "partitions": partitions}], timeout=timedelta(seconds=1))
+        codes = [fetch_both(member, topic_id, epoch) for epoch in range(3)]
+        broker.advance(ms=16_000)
+        codes += [fetch_both(member, topic_id, epoch) for epoch in range(3, 5)]
+        broker.write_segments(tmp_path / "data")
+        member.close()
+
+    found = {each["partition"]: each for each in verdicts(tmp_path)}
+    assert codes == [[0, 0], [-1, -1], [0, 0], [-1, -1], [0, 0]]
+    assert (found[throwing]["verdict"], found[1 - throwing]["verdict"]) == ("kafka_defect", other)
+    assert {each["reason"][:3] for each in found[throwing]["findings"]} == {"B8:"}
+    reasons = [each["reason"] for each in found[1 - throwing]["findings"]]
+    assert all("was answered with an error, so it is not known what it has acquired" in each for each in reasons)
+
+
+def fetch_both(member: WireMember, topic_id: str, epoch: int) -> list[int]:
+    """Fetch from two partitions, and return the error code of each."""
+    partitions = [{"partition_index": number, "acknowledgement_batches": ()} for number in range(2)]
+    response = member.ask(
+        SHARE_FETCH,
+        VERSION,
+        group_id=GROUP,
+        member_id=member.member_id,
+        share_session_epoch=epoch,
+        max_wait=timedelta(0),
+        min_bytes=1,
+        max_bytes=2**20,
+        max_records=500,
+        batch_size=500,
+        topics=[] if epoch else [{"topic_id": uuid_of(topic_id), "partitions": partitions}],
+    )
+    return [int(partition.error_code) for topic in response.responses for partition in topic.partitions]

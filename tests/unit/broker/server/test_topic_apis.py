@@ -82,6 +82,8 @@ def test_a_topic_is_only_validated(broker: TestBroker, client: WireClient) -> No
     ("refused", "code", "message"),
     [
         (topic("t", num_partitions=0), INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive"),
+        (topic("t", num_partitions=0, replication_factor=2), INVALID_PARTITIONS, "Number of partitions was set to an"),
+        (topic("t", num_partitions=0, replication_factor=0), INVALID_REPLICATION_FACTOR, "Replication factor must be"),
         (topic("t", replication_factor=2), INVALID_REPLICATION_FACTOR, "Unable to replicate the partition 2 time(s)"),
         (topic("t", configs=[{"name": "retention.ms", "value": "x"}]), INVALID_CONFIG, "Invalid value x for config"),
         (
