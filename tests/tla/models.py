@@ -19,7 +19,6 @@ from tests.tla.tlc import Checked, check
 PROPERTIES: Final = frozenset(
     {
         *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
-        "EverythingIsDone",
         *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
     }
 )

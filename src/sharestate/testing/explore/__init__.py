@@ -12,7 +12,7 @@ are the same in ``explored_state``. See "Every state of a small group" in ``docs
 """
 
 from sharestate.testing.explore.configuration import Configuration
-from sharestate.testing.explore.events import Event, EventKind
+from sharestate.testing.explore.events import Event, ExploredEventKind
 from sharestate.testing.explore.exploration import RULES, Bound, Bounds, Counterexample, Exploration, explore, go_on
 from sharestate.testing.explore.exploration_files import ExplorationFileError, read_exploration, write_exploration
 from sharestate.testing.explore.explored_state import ExploredState
@@ -27,9 +27,9 @@ __all__ = [
     "Configuration",
     "Counterexample",
     "Event",
-    "EventKind",
     "Exploration",
     "ExplorationFileError",
+    "ExploredEventKind",
     "ExploredState",
     "Step",
     "explore",

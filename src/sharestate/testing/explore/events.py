@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sharestate.testing.explore.explored_state import ExploredState
 
 
-class EventKind(StrEnum):
+class ExploredEventKind(StrEnum):
     """The kinds of events."""
 
     FETCH = "fetch"
@@ -65,7 +65,7 @@ class Event(NamedTuple):
             number of a write or a dead letter; an offset; the position of a batch.
     """
 
-    kind: EventKind
+    kind: ExploredEventKind
     member: str = ""
     numbers: tuple[int, ...] = ()
 
@@ -78,13 +78,13 @@ def events(configuration: Configuration, state: ExploredState, partition: ShareP
         yield from _fetches(configuration, state, member)
         if can_write and member in held:
             yield from _acknowledgements(configuration, held[member], member)
-            yield Event(EventKind.CLOSE, member)
+            yield Event(ExploredEventKind.CLOSE, member)
     if partition.next_deadline_ms() is not None:
-        yield Event(EventKind.DEADLINE)
+        yield Event(ExploredEventKind.DEADLINE)
     yield from _answers(configuration, state)
     if can_write:
         for number, _ in state.leader.dead_letters:
-            yield Event(EventKind.DEAD_LETTER, numbers=(number,))
+            yield Event(ExploredEventKind.DEAD_LETTER, numbers=(number,))
     yield from _mishaps(configuration, state)
 
 
@@ -109,38 +109,38 @@ def _members(configuration: Configuration, held: dict[str, list[tuple[int, int]]
 def _fetches(configuration: Configuration, state: ExploredState, member: str) -> Iterator[Event]:
     for batches in range(1, max(1, len(state.log)) + 1):  # an empty log says where it starts
         for size in configuration.max_records:
-            yield Event(EventKind.FETCH, member, (batches, size))
+            yield Event(ExploredEventKind.FETCH, member, (batches, size))
 
 
 def _acknowledgements(configuration: Configuration, held: list[tuple[int, int]], member: str) -> Iterator[Event]:
     offsets = [offset for first, last in held for offset in range(first, last + 1)]
     for type_ in configuration.types:
-        yield Event(EventKind.ACKNOWLEDGE, member, (offsets[0], offsets[-1], int(type_)))
+        yield Event(ExploredEventKind.ACKNOWLEDGE, member, (offsets[0], offsets[-1], int(type_)))
         if len(offsets) > 1:
             for offset in offsets:
-                yield Event(EventKind.ACKNOWLEDGE, member, (offset, offset, int(type_)))
+                yield Event(ExploredEventKind.ACKNOWLEDGE, member, (offset, offset, int(type_)))
 
 
 def _answers(configuration: Configuration, state: ExploredState) -> Iterator[Event]:
     for sent in state.sent:
         # Without another leader nobody reads what is stored, and when it was stored makes no difference.
         if configuration.failovers and not sent.is_stored:
-            yield Event(EventKind.STORE, numbers=(sent.number,))
+            yield Event(ExploredEventKind.STORE, numbers=(sent.number,))
         else:
-            yield Event(EventKind.SUCCEED, numbers=(sent.number,))
+            yield Event(ExploredEventKind.SUCCEED, numbers=(sent.number,))
         if state.left.failures:
-            yield Event(EventKind.FAIL, numbers=(sent.number,))
+            yield Event(ExploredEventKind.FAIL, numbers=(sent.number,))
 
 
 def _mishaps(configuration: Configuration, state: ExploredState) -> Iterator[Event]:
     left, log = state.left, configuration.log
     if left.log_starts:
         for offset in range(state.log_start + 1, log[-1].last_offset + 2):
-            yield Event(EventKind.LOG_START, numbers=(offset,))
+            yield Event(ExploredEventKind.LOG_START, numbers=(offset,))
     if left.compactions:
         for position in state.log[:-1]:  # the last batch of a log always stays
-            yield Event(EventKind.COMPACT, numbers=(position,))
+            yield Event(ExploredEventKind.COMPACT, numbers=(position,))
     if left.switches:
-        yield Event(EventKind.SWITCH)
+        yield Event(ExploredEventKind.SWITCH)
     if left.failovers:
-        yield Event(EventKind.FAIL_OVER)
+        yield Event(ExploredEventKind.FAIL_OVER)

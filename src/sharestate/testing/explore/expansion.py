@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharestate.partition.share_partition import SharePartition
-from sharestate.testing.explore.events import EventKind, events
+from sharestate.testing.explore.events import ExploredEventKind, events
 from sharestate.testing.explore.explored_state import ExploredState, digest
 from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, not_done, stalled
-from sharestate.testing.explore.steps import Step, Surroundings, take
+from sharestate.testing.explore.steps import ExploredGroup, Step, take
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -74,7 +74,7 @@ class Expansion(NamedTuple):
     found: list[Found]
 
 
-def steps(around: Surroundings, state: ExploredState) -> Iterator[tuple[int, Step]]:
+def steps(around: ExploredGroup, state: ExploredState) -> Iterator[tuple[int, Step]]:
     """Yield each step that is possible in *state*, with its event's position."""
     partition = SharePartition.restore(state.leader, record_transitions=True)
     for position, event in enumerate(events(around.configuration, state, partition)):
@@ -84,7 +84,7 @@ def steps(around: Surroundings, state: ExploredState) -> Iterator[tuple[int, Ste
 
 
 def expand(
-    around: Surroundings, states: Iterable[tuple[int, ExploredState]], met: set[bytes], judged: Collection[str]
+    around: ExploredGroup, states: Iterable[tuple[int, ExploredState]], met: set[bytes], judged: Collection[str]
 ) -> Expansion:
     """
     Return what follows *states*.
@@ -108,7 +108,7 @@ def expand(
             for contradiction in contradictions(around, state, step):
                 if contradiction.name in judged:
                     expansion.found.append(Found(number, position, contradiction))
-            if step.event.kind is EventKind.FETCH:
+            if step.event.kind is ExploredEventKind.FETCH:
                 fetched.append(step.after)
             known_by = digest(step.after)
             if known_by not in met:
@@ -120,6 +120,6 @@ def expand(
     return expansion._replace(expanded=expanded, edges=edges, done=done)
 
 
-def _of_state(around: Surroundings, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
+def _of_state(around: ExploredGroup, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
     yield from stalled(around, state, fetched)
     yield from inconsistent(SharePartition.restore(state.leader))

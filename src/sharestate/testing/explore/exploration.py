@@ -27,7 +27,7 @@ from sharestate.testing.explore.configuration import Configuration
 from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand, steps
 from sharestate.testing.explore.explored_state import ExploredState, digest
 from sharestate.testing.explore.properties import NAMES
-from sharestate.testing.explore.steps import Step, Surroundings
+from sharestate.testing.explore.steps import ExploredGroup, Step
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Profile
 
@@ -155,7 +155,7 @@ class Exploration:
         parents: Of each state by its number, that of the one before it times ``EVENT_LIMIT``, plus the event between.
     """
 
-    around: Surroundings
+    around: ExploredGroup
     expanded: int = 0
     edges: int = 0
     depth: int = 0
@@ -272,7 +272,7 @@ def explore(  # noqa: PLR0913 - what is explored, and how
         Linear in the states, of which there are exponentially many in all that may happen: about a millisecond each,
         150 bytes of memory, and for those that are still to be looked at half a kilobyte.
     """
-    around = Surroundings(configuration=configuration, profile=profile)
+    around = ExploredGroup(configuration=configuration, profile=profile)
     exploration = Exploration(around=around)
     begin = around.begin().after
     exploration.find(digest(begin), 0, 0)
@@ -362,7 +362,7 @@ def unpacked(chunk: bytes) -> list[tuple[int, ExploredState]]:
 _Run = Callable[[list[bytes]], Iterator[Expansion]]
 
 
-def _run_here(around: Surroundings, judged: Collection[str]) -> _Run:
+def _run_here(around: ExploredGroup, judged: Collection[str]) -> _Run:
     met: set[bytes] = set()
     return lambda level: (expand(around, unpacked(chunk), met, judged) for chunk in level)
 
@@ -390,7 +390,7 @@ _work: dict[str, Callable[[bytes], Expansion]] = {}
 
 
 def _start(configuration: Configuration, profile: Profile, judged: Collection[str]) -> None:
-    around, met = Surroundings(configuration=configuration, profile=profile), set[bytes]()
+    around, met = ExploredGroup(configuration=configuration, profile=profile), set[bytes]()
     _work["expand"] = lambda chunk: expand(around, unpacked(chunk), met, judged)
 
 

@@ -35,11 +35,11 @@ from sharestate.json_line_files import JsonLinesFile, NumberedLines
 from sharestate.json_lines import Json, read_json
 from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.configuration import MOST_OFFSETS, Configuration, stored_check, stored_json
-from sharestate.testing.explore.events import EventKind
+from sharestate.testing.explore.events import ExploredEventKind
 from sharestate.testing.explore.expansion import EVENT_LIMIT
 from sharestate.testing.explore.exploration import CHUNK, Exploration, packed, unpacked
-from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, Left, SentWrite
-from sharestate.testing.explore.steps import Surroundings
+from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, Left, UnansweredWrite
+from sharestate.testing.explore.steps import ExploredGroup
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
@@ -204,7 +204,7 @@ def _digests_and_parents(found: bytes, parents: bytes) -> tuple[list[bytes], arr
     return [found[first : first + DIGEST_SIZE] for first in range(0, len(found), DIGEST_SIZE)], numbers
 
 
-def _counts(names: type[Cause | EventKind]) -> Check[Counter[str]]:
+def _counts(names: type[Cause | ExploredEventKind]) -> Check[Counter[str]]:
     known = {str(each.value) for each in names}
 
     def check(value: Json, path: str) -> Counter[str]:
@@ -216,7 +216,7 @@ def _counts(names: type[Cause | EventKind]) -> Check[Counter[str]]:
 
 def _exploration(configuration: Configuration, events: Counter[str], **members: Any) -> tuple[Exploration, int]:  # noqa: ANN401 - of the checks
     del members["sharestate_explored"]
-    around = Surroundings(configuration=configuration, profile=members.pop("profile"))
+    around = ExploredGroup(configuration=configuration, profile=members.pop("profile"))
     states = members.pop("states")
     return Exploration(around=around, kinds=events, **members), states
 
@@ -238,7 +238,7 @@ _HEADER: Final = record(
         "profile": Field(one_of(PROFILES)),
         "configuration": Field(lambda value, path: Configuration.from_json(text(value, path))),
         **_COUNTS,
-        "events": Field(_counts(EventKind)),
+        "events": Field(_counts(ExploredEventKind)),
         "causes": Field(_counts(Cause)),
     },
     _exploration,
@@ -261,7 +261,7 @@ _STATE: Final = record(
                     list_of(row(_COUNT, _COUNT, integer(0, 4), _COUNT, make=StateBatch)),
                     _OFFSETS,
                     boolean,
-                    make=SentWrite,
+                    make=UnansweredWrite,
                 )
             )
         ),

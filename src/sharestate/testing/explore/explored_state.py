@@ -28,7 +28,7 @@ _CAUSES: Final = {cause: number for number, cause in enumerate(DeadLetterCause)}
 """A number for each cause: ``marshal`` writes interned texts in another way."""
 
 
-class SentWrite(NamedTuple):
+class UnansweredWrite(NamedTuple):
     """
     A write that waits for its answer.
 
@@ -87,7 +87,7 @@ class ExploredState(NamedTuple):
     log: tuple[int, ...]
     log_start: int
     stored: PersistedState
-    sent: tuple[SentWrite, ...]
+    sent: tuple[UnansweredWrite, ...]
     left: Left
     confirmed: frozenset[int]
     finished: frozenset[int]

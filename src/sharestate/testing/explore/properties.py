@@ -18,7 +18,7 @@ from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
     from sharestate.partition.share_partition import SharePartition
-    from sharestate.testing.explore.steps import Step, Surroundings
+    from sharestate.testing.explore.steps import ExploredGroup, Step
     from sharestate.values.snapshot import Snapshot
 
 
@@ -34,7 +34,7 @@ class Always(NamedTuple):
 
     name: str
     reason: str
-    contradictions: Callable[[Surroundings, ExploredState, Step], Iterator[str]]
+    contradictions: Callable[[ExploredGroup, ExploredState, Step], Iterator[str]]
 
 
 class Contradiction(NamedTuple):
@@ -50,19 +50,19 @@ class Contradiction(NamedTuple):
     text: str
 
 
-def _accepted_again(_: Surroundings, before: ExploredState, step: Step) -> Iterator[str]:
+def _accepted_again(_: ExploredGroup, before: ExploredState, step: Step) -> Iterator[str]:
     for first, last, _count in step.acquired:
         for offset in sorted(before.confirmed.intersection(range(first, last + 1))):
             yield f"{offset} was accepted, and is delivered again"
 
 
-def _beyond_limit(around: Surroundings, _before: ExploredState, step: Step) -> Iterator[str]:
+def _beyond_limit(around: ExploredGroup, _before: ExploredState, step: Step) -> Iterator[str]:
     for first, last, count in step.acquired:
         if count > around.configuration.delivery_count_limit:
             yield f"{first}-{last} is delivered for the {count}th time"
 
 
-def _lost(around: Surroundings, before: ExploredState, step: Step) -> Iterator[str]:
+def _lost(around: ExploredGroup, before: ExploredState, step: Step) -> Iterator[str]:
     after = step.after
     start = after.leader.start_offset
     if start == before.leader.start_offset:
@@ -74,20 +74,20 @@ def _lost(around: Surroundings, before: ExploredState, step: Step) -> Iterator[s
                 yield f"the SPSO is {start}, and {offset} is not done"
 
 
-def _below_start(_: Surroundings, _before: ExploredState, step: Step) -> Iterator[str]:
+def _below_start(_: ExploredGroup, _before: ExploredState, step: Step) -> Iterator[str]:
     start = step.after.leader.start_offset
     for first, last, _count in step.acquired:
         if first < start:
             yield f"{first}-{last} is delivered, and the SPSO is {start}"
 
 
-def _moved_back(_: Surroundings, before: ExploredState, step: Step) -> Iterator[str]:
+def _moved_back(_: ExploredGroup, before: ExploredState, step: Step) -> Iterator[str]:
     old, new = before.leader, step.after.leader
     if old.leader_epoch == new.leader_epoch and new.start_offset < old.start_offset:
         yield f"the SPSO was {old.start_offset}, and is {new.start_offset}"
 
 
-def _miscounted(_: Surroundings, _before: ExploredState, step: Step) -> Iterator[str]:
+def _miscounted(_: ExploredGroup, _before: ExploredState, step: Step) -> Iterator[str]:
     leader = step.after.leader
     count = sum(1 for offset in _terminal(leader) if offset >= leader.start_offset)
     if count != leader.delivery_complete_count:
@@ -125,7 +125,7 @@ NAMES: Final = (*(each.name for each in ALWAYS), CONSISTENT, NEVER_STALLS)
 """The names of all that must hold."""
 
 
-def contradictions(around: Surroundings, before: ExploredState, step: Step) -> Iterator[Contradiction]:
+def contradictions(around: ExploredGroup, before: ExploredState, step: Step) -> Iterator[Contradiction]:
     """Yield what must hold and does not in *step*, which begins in *before*."""
     for name, reason, of in ALWAYS:
         for text in of(around, before, step):
@@ -140,7 +140,7 @@ def inconsistent(partition: SharePartition) -> Iterator[Contradiction]:
         yield Contradiction(CONSISTENT, str(error))
 
 
-def not_done(around: Surroundings, state: ExploredState) -> list[int]:
+def not_done(around: ExploredGroup, state: ExploredState) -> list[int]:
     """Return the offsets of the log that a fetch may return, and that are not done in *state*."""
     leader, end = state.leader, around.readable_end(state)
     done = set(_terminal(leader))
@@ -165,7 +165,7 @@ def is_quiet(state: ExploredState) -> bool:
     )
 
 
-def stalled(around: Surroundings, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
+def stalled(around: ExploredGroup, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
     """Yield that *state* stalls, if it does: *fetched* are the states after each fetch that is possible in it."""
     if not is_quiet(state):
         return

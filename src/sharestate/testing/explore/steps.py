@@ -17,8 +17,8 @@ from sharestate.json_lines import Json
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.configuration import LOCK_DURATION_MS, Configuration, log_batch_json, stored_json
-from sharestate.testing.explore.events import Event, EventKind
-from sharestate.testing.explore.explored_state import ExploredState, Left, SentWrite
+from sharestate.testing.explore.events import Event, ExploredEventKind
+from sharestate.testing.explore.explored_state import ExploredState, Left, UnansweredWrite
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
@@ -56,7 +56,7 @@ class Step(NamedTuple):
 
 
 @frozen(kw_only=True)
-class Surroundings:
+class ExploredGroup:
     """All that a leader has around it, and that stays as it is during an exploration."""
 
     configuration: Configuration
@@ -118,13 +118,13 @@ class Surroundings:
             frozenset(),
             frozenset(finished),
         )
-        return leading.step(before, Event(EventKind.FAIL_OVER), before)
+        return leading.step(before, Event(ExploredEventKind.FAIL_OVER), before)
 
 
 class Leading:
     """A leader during one event: what it is asked and what comes of it."""
 
-    def __init__(self, surroundings: Surroundings, partition: SharePartition) -> None:
+    def __init__(self, surroundings: ExploredGroup, partition: SharePartition) -> None:
         """Go on with *partition*, which is changed."""
         self.surroundings = surroundings
         self.partition = partition
@@ -186,7 +186,8 @@ class Leading:
         What it sends will confirm that *accepted* are; a write that was answered *is_stored* or not.
         """
         sent = [
-            SentWrite(write.number, write.start_offset, tuple(write.state_batches), accepted) for write in self.writes
+            UnansweredWrite(write.number, write.start_offset, tuple(write.state_batches), accepted)
+            for write in self.writes
         ]
         after = changed._replace(
             leader=self.partition.snapshot(),
@@ -208,7 +209,7 @@ def _finished(before: frozenset[int], transitions: Iterable[Transition], *, is_s
     return before if finished == before else frozenset(finished)
 
 
-def take(surroundings: Surroundings, state: ExploredState, partition: SharePartition, event: Event) -> Step | None:
+def take(surroundings: ExploredGroup, state: ExploredState, partition: SharePartition, event: Event) -> Step | None:
     """
     Return the step from *state* by *event*; None if nothing is asked of the leader.
 
@@ -309,7 +310,7 @@ def _store(leading: Leading, state: ExploredState, event: Event) -> Step:
     return leading.step(state, event, after)
 
 
-def stored_after(stored: PersistedState, write: SentWrite, rules: CoordinatorProfile) -> PersistedState:
+def stored_after(stored: PersistedState, write: UnansweredWrite, rules: CoordinatorProfile) -> PersistedState:
     """Return what the share coordinator has after *write*."""
     start_offset = write.start_offset
     if not rules.lets_start_offset_move_back:
@@ -324,11 +325,11 @@ def stored_after(stored: PersistedState, write: SentWrite, rules: CoordinatorPro
     )
 
 
-def _sent(state: ExploredState, number: int) -> SentWrite:
+def _sent(state: ExploredState, number: int) -> UnansweredWrite:
     return next(each for each in state.sent if each.number == number)
 
 
-def _without(state: ExploredState, number: int) -> tuple[SentWrite, ...]:
+def _without(state: ExploredState, number: int) -> tuple[UnansweredWrite, ...]:
     return tuple(each for each in state.sent if each.number != number)
 
 
@@ -386,20 +387,20 @@ def _fail_over(leading: Leading, state: ExploredState, event: Event) -> Step:
     return leading.step(state, event, after)
 
 
-_TAKE: Final[Mapping[EventKind, Callable[[Leading, ExploredState, Event], Step | None]]] = MappingProxyType(
+_TAKE: Final[Mapping[ExploredEventKind, Callable[[Leading, ExploredState, Event], Step | None]]] = MappingProxyType(
     {
-        EventKind.FETCH: _fetch,
-        EventKind.ACKNOWLEDGE: _acknowledge,
-        EventKind.CLOSE: _close,
-        EventKind.DEADLINE: _deadline,
-        EventKind.STORE: _store,
-        EventKind.SUCCEED: _succeed,
-        EventKind.FAIL: _fail,
-        EventKind.DEAD_LETTER: _dead_letter,
-        EventKind.LOG_START: _log_start,
-        EventKind.COMPACT: _compact,
-        EventKind.SWITCH: _switch,
-        EventKind.FAIL_OVER: _fail_over,
+        ExploredEventKind.FETCH: _fetch,
+        ExploredEventKind.ACKNOWLEDGE: _acknowledge,
+        ExploredEventKind.CLOSE: _close,
+        ExploredEventKind.DEADLINE: _deadline,
+        ExploredEventKind.STORE: _store,
+        ExploredEventKind.SUCCEED: _succeed,
+        ExploredEventKind.FAIL: _fail,
+        ExploredEventKind.DEAD_LETTER: _dead_letter,
+        ExploredEventKind.LOG_START: _log_start,
+        ExploredEventKind.COMPACT: _compact,
+        ExploredEventKind.SWITCH: _switch,
+        ExploredEventKind.FAIL_OVER: _fail_over,
     }
 )
 """What carries out each kind of event."""

@@ -10,7 +10,7 @@ from attrs import evolve
 from sharestate import KAFKA_4_4
 from sharestate.testing.explore.expansion import steps
 from sharestate.testing.explore.properties import ALWAYS, contradictions
-from sharestate.testing.explore.steps import Surroundings
+from sharestate.testing.explore.steps import ExploredGroup
 from sharestate.values.records import AcquiredRecords
 from tests.support.explorations import ACCEPT, configuration
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sharestate.testing.explore import ExploredState, Step
 
-AROUND: Final = Surroundings(configuration=configuration((0, 0), types=ACCEPT), profile=KAFKA_4_4.healed)
+AROUND: Final = ExploredGroup(configuration=configuration((0, 0), types=ACCEPT), profile=KAFKA_4_4.healed)
 ACQUIRED: Final = AcquiredRecords(0, 0, 1)
 
 
