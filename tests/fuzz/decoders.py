@@ -22,6 +22,7 @@ from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatc
 from sharestate.audit import OperationsError
 from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
+from sharestate.conformance import read_vectors
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import read_known_differences, replay
 from sharestate.conversation.server import BadRequestError, Conversation
