@@ -371,6 +371,16 @@ def _read_known_differences(data: bytes) -> None:
         read_known_differences(Path(path))
 
 
+def _vectors() -> list[bytes]:
+    with gzip.open(files("sharestate.conformance") / "vectors.jsonl.gz") as lines:  # type: ignore[arg-type]
+        return [b"".join(line for _, line in zip(range(4), lines, strict=False))]
+
+
+def _read_vectors(data: bytes) -> None:
+    with _in_memory(data) as path:
+        read_vectors(Path(path))
+
+
 # ---- `sharestate simulate`
 
 
@@ -548,6 +558,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "vectors": Decoder(_vectors, _damaged_lines, _read_vectors, (UnreadableFileError,), 20),
     "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),

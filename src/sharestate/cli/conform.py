@@ -80,12 +80,15 @@ def conform_command(  # noqa: PLR0913 - one parameter for each option
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
     try:
         index = read_vectors(file)
-        with bar_of(len(index.vectors)) as show:
-            chosen = index.releases[-1] if release is None and index.releases else release or ""
+        chosen = release or index.releases[-1]
+        if chosen not in index.releases:
+            message = f"there are vectors of {', '.join(index.releases)}, and not of {chosen}."
+            raise click.BadParameter(message, param_hint="--release")
+        with bar_of(len(index.of(chosen))) as show:
             found = conform(
                 command, index, chosen, level=level, limit_s=seconds, watch=lambda count: show(count, "vectors")
             )
-    except (UnreadableFileError, PeerDiedError, ValueError) as error:
+    except (UnreadableFileError, PeerDiedError) as error:
         raise NoVerdict(str(error)) from error
     except FileNotFoundError as error:
         message = f"{error.filename}: {error.strerror}"

@@ -109,6 +109,9 @@ def _read(path: Path) -> Vectors:
     try:
         number, line = next(iter(lines), (1, "null"))
         index = _checked(_header, line, path, number)
+        if not index.releases:
+            message = "there is none"
+            raise UnreadableFileError(message, str(path), number, "releases")
         vectors = tuple(_vectors(lines, path, index))
     finally:
         lines.close()
