@@ -147,9 +147,6 @@ def rules_by_name(name: str) -> tuple[str, ...]:
     ('7.3',)
     """
     found = [
-        number
-        for pattern, rules in RULES
-        if (match := re.match(pattern, name))
-        for number in (rules or (match[1],))
+        number for pattern, rules in RULES if (match := re.match(pattern, name)) for number in (rules or (match[1],))
     ]
     return tuple(sorted(dict.fromkeys(found), key=list(headings()).index))

@@ -9,8 +9,8 @@ from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 
 import pytest
-from generate import vectors
 
+from generate import vectors
 from tests.support.recipes import commands, run
 
 

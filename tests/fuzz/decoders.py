@@ -18,7 +18,7 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
-from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch
+from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch, conformance
 from sharestate.audit import OperationsError
 from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from sharestate.history import Event
 
 DATA: Final = Path(__file__).parents[1] / "data"
+SHIPPED_VECTORS: Final = Path(conformance.__file__).parent / "vectors.jsonl.gz"
 SEGMENTS: Final = DATA / "segments"
 
 
@@ -372,7 +373,7 @@ def _read_known_differences(data: bytes) -> None:
 
 
 def _vectors() -> list[bytes]:
-    with gzip.open(files("sharestate.conformance") / "vectors.jsonl.gz") as lines:  # type: ignore[arg-type]
+    with gzip.open(SHIPPED_VECTORS) as lines:
         return [b"".join(line for _, line in zip(range(4), lines, strict=False))]
 
 

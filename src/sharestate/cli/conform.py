@@ -47,7 +47,10 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("--html", "page", type=_FILE, metavar="FILE", help="Write a page for a browser, too.")
 @click.option(
-    "--badge", type=_FILE, metavar="FILE", help="Write a badge, too: a picture, or for shields.io if it ends with .json."
+    "--badge",
+    type=_FILE,
+    metavar="FILE",
+    help="Write a badge, too: a picture, or for shields.io if it ends with .json.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context

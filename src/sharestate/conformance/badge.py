@@ -35,7 +35,9 @@ def badge_svg(found: Conformance) -> str:
     message = _message(found)
     left, right = (_CHARACTER * len(text) + 10 for text in (_LABEL, message))
     words = escape(f"{_LABEL}: {message}")
-    text = '<text x="{}" y="14" fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">{}</text>'
+    text = (
+        '<text x="{}" y="14" fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">{}</text>'
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{words}">'
         f'<title>{words}</title><rect width="{left}" height="20" fill="#555"/>'

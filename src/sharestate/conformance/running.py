@@ -20,7 +20,7 @@ MOST_DEATHS: Final = 10
 """In how many vectors a peer may end, or give no answer, before it is asked nothing more. [vectors]"""
 
 
-def conform(
+def conform(  # noqa: PLR0913 - the last three have defaults
     command: Sequence[str],
     index: Vectors,
     release: str,
@@ -41,7 +41,7 @@ def conform(
         release: A release of Kafka, one of the index.
         level: What is compared; ``Level.ANSWERS`` for a peer that shows no state.
         limit_s: How long it is asked. [s]
-        watch: Told how many vectors have been asked.
+        watch: Called with how many vectors have been asked.
 
     Raises:
         ValueError: The index has no such release.

@@ -71,7 +71,7 @@ _header: Final = record(
         "releases": Field(_texts),
         "rules": Field(list_of(row(text, text, make=lambda number, heading: (number, heading)))),
     },
-    lambda vectors, license, releases, rules: Vectors(  # noqa: A002, ARG005 - members; the version has been checked
+    lambda vectors, license, releases, rules: Vectors(  # noqa: A006, ARG005 - members; the version has been checked
         license=license, releases=releases, rules=dict(rules), vectors=()
     ),
 )

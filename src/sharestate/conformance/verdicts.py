@@ -135,7 +135,7 @@ class Conformance:
     @cached_property
     def rules(self) -> tuple[RuleConformance, ...]:
         """What became of each rule, in their order; last the whole recordings."""
-        by_rule: dict[str, list[VectorOutcome]] = {number: [] for number in self.index.rules} | {"": []}
+        by_rule: dict[str, list[VectorOutcome]] = {number: [] for number in (*self.index.rules, "")}
         for outcome in self.outcomes:
             if outcome.vector.accident is None:
                 for number in outcome.vector.rules or ("",):
@@ -194,9 +194,7 @@ def _judged(number: str, heading: str, outcomes: Iterable[VectorOutcome]) -> Rul
     order = (ConformanceVerdict.FAILED, ConformanceVerdict.UNJUDGED, ConformanceVerdict.PASSED)
     fallback = ConformanceVerdict.UNSUPPORTED if outcomes else ConformanceVerdict.UNJUDGED
     verdict = next((each for each in order if counts[each]), fallback)
-    return RuleConformance(
-        number=number, heading=heading, verdict=verdict, counts=counts, shortest=_shortest(outcomes)
-    )
+    return RuleConformance(number=number, heading=heading, verdict=verdict, counts=counts, shortest=_shortest(outcomes))
 
 
 def _shortest(outcomes: Iterable[VectorOutcome]) -> FailedVector | None:
