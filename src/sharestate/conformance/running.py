@@ -85,7 +85,9 @@ def _ends(vector: Vector, answers: Sequence[Json], level: Level) -> Iterator[Vec
         if found and _is_unsupported(got):
             yield VectorOutcome(vector=vector, verdict=ConformanceVerdict.UNSUPPORTED, place=place)
         elif found:
-            yield VectorOutcome(vector=vector, verdict=ConformanceVerdict.FAILED, place=place, differences=found)
+            yield VectorOutcome(
+                vector=vector, verdict=ConformanceVerdict.FAILED, place=place, differences=tuple(map(str, found))
+            )
 
 
 def _is_unsupported(response: Json) -> bool:

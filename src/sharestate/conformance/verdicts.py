@@ -11,7 +11,7 @@ from typing import Final
 from attrs import define, frozen
 
 from sharestate.conformance.vectors import Vector, Vectors
-from sharestate.conversation.compare import Difference, Level
+from sharestate.conversation.compare import Level
 from sharestate.json_lines import Json, write_json
 
 CONFORMANCE_VERSION: Final = 1
@@ -47,8 +47,8 @@ class VectorOutcome:
     place: int | None = None
     """The index of the exchange at which it ended: the first that differs or is not supported; None for others."""
 
-    differences: tuple[Difference, ...] = ()
-    """What differs there."""
+    differences: tuple[str, ...] = ()
+    """What differs there, a line for each place."""
 
 
 @frozen(kw_only=True)
@@ -61,8 +61,8 @@ class FailedVector:
     exchanges: tuple[tuple[Json, Json], ...]
     """The requests with Kafka's responses; the peer has answered the last one otherwise."""
 
-    differences: tuple[Difference, ...]
-    """What differs in the last one."""
+    differences: tuple[str, ...]
+    """What differs in the last one, a line for each place."""
 
     @property
     def trace(self) -> str:
@@ -98,7 +98,7 @@ class RuleConformance:
             shortest = {
                 "vector": self.shortest.name,
                 "exchanges": [[request, response] for request, response in self.shortest.exchanges],
-                "differences": [str(each) for each in self.shortest.differences],
+                "differences": [*self.shortest.differences],
             }
         return {
             "rule": self.number,

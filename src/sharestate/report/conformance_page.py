@@ -65,5 +65,5 @@ def _failure(rule: RuleConformance) -> str:
     said = f"Vector {rule.shortest.name}; Kafka's responses. The last one differs:"
     return (
         f'<section id="{_fragment(rule)}" class="finding stalled"><h2>{title}</h2>{list_of(asked, "ol")}'
-        f"<p>{text_of(said)}</p>{list_of([str(each) for each in rule.shortest.differences])}</section>"
+        f"<p>{text_of(said)}</p>{list_of(rule.shortest.differences)}</section>"
     )
