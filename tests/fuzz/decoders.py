@@ -18,11 +18,10 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
-from sharestate import KAFKA_4_3, KAFKA_4_4, RecordBatch, SharePartition, Snapshot, StateBatch, conformance
+from sharestate import KAFKA_4_3, KAFKA_4_4, RecordBatch, SharePartition, Snapshot, StateBatch
 from sharestate.audit import OperationsError
 from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
-from sharestate.conformance import read_vectors
 from sharestate.conversation.compare import Level
 from sharestate.conversation.replay import read_known_differences, replay
 from sharestate.conversation.server import BadRequestError, Conversation
@@ -75,7 +74,7 @@ from sharestate.testing.explore import (
 )
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
-from tests.fuzz import client_operations, client_requests, request_logs
+from tests.fuzz import client_operations, client_requests, request_logs, vectors
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
@@ -87,7 +86,6 @@ if TYPE_CHECKING:
     from sharestate.history import Event
 
 DATA: Final = Path(__file__).parents[1] / "data"
-SHIPPED_VECTORS: Final = Path(conformance.__file__).parent / "vectors.jsonl.gz"
 SEGMENTS: Final = DATA / "segments"
 
 
@@ -380,16 +378,6 @@ def _read_known_differences(data: bytes) -> None:
         read_known_differences(Path(path))
 
 
-def _vectors() -> list[bytes]:
-    with gzip.open(SHIPPED_VECTORS) as lines:
-        return [b"".join(line for _, line in zip(range(4), lines, strict=False))]
-
-
-def _read_vectors(data: bytes) -> None:
-    with _in_memory(data) as path:
-        read_vectors(Path(path))
-
-
 # ---- `sharestate simulate`
 
 
@@ -598,7 +586,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
-    "vectors": Decoder(_vectors, _damaged_lines, _read_vectors, (UnreadableFileError,), 20),
+    "vectors": Decoder(vectors.samples, _damaged_lines, vectors.read, (UnreadableFileError,), 20),
     "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),
