@@ -74,7 +74,7 @@ from sharestate.testing.explore import (
 )
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
-from tests.fuzz import client_operations, client_requests, request_logs
+from tests.fuzz import client_operations, client_requests, request_logs, vectors
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
@@ -586,6 +586,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "vectors": Decoder(vectors.samples, _damaged_lines, vectors.read, (UnreadableFileError,), 20),
     "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),

@@ -21,6 +21,7 @@ _PLACES: Final = {
     "audit": ("audit", "audit_command"),
     "broker": ("broker", "broker_command"),
     "compare": ("compare", "compare_command"),
+    "conform": ("conform", "conform_command"),
     "dead-letters": ("dead_letters", "dead_letters_command"),
     "diagnose": ("diagnose", "diagnose_command"),
     "explore": ("explore", "explore_command"),
