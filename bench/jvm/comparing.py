@@ -17,6 +17,7 @@ from attrs import frozen
 from bench.instructions import instructions
 from bench.jvm.kafka import HELD_AFTER, started
 from bench.jvm.library import ROOT, THIS_TREE, by_turns
+from bench.machine import allocation_ns, call_ns, load
 from bench.workloads import READINGS, WORKLOADS, as_read
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 MICROSECONDS: Final = "µs for a batch"
 BYTES: Final = "bytes"
 INSTRUCTIONS: Final = "instructions for a batch"
+NANOSECONDS: Final = "ns"
+LOAD: Final = "processes for each core"
 
 
 class UnknownCommitError(Exception):
@@ -41,7 +44,7 @@ class Round:
     """A workload and how writes are read, an operation, or what takes memory."""
 
     unit: str
-    """MICROSECONDS, BYTES or INSTRUCTIONS."""
+    """MICROSECONDS, BYTES or INSTRUCTIONS; NANOSECONDS or LOAD for the machine itself."""
 
     library: float
     """What it costs in this tree."""
@@ -151,6 +154,13 @@ def counts(workloads: Iterable[str], base: Path | None) -> Iterator[Round]:
             instructions(workload, reading, (source, ROOT)) for source in ([THIS_TREE, base] if base else [THIS_TREE])
         )
         yield Round(as_read(workload, reading), INSTRUCTIONS, library, base=other[0] if other else None)
+
+
+def calibration() -> Iterator[Round]:
+    """Yield what the machine itself makes of things that are always the same, and what else it has to do."""
+    yield Round("calling a function that does nothing", NANOSECONDS, call_ns())
+    yield Round("making a list and letting it go", NANOSECONDS, allocation_ns())
+    yield Round("processes that want to run", LOAD, load())
 
 
 def memory(oracle: Oracle, base: Path | None) -> Iterator[Round]:
