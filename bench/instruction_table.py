@@ -101,7 +101,9 @@ def unchecked(table: Counted, now: Counted) -> list[str]:
     """Return what cannot be compared, each with the reason."""
     missing = []
     if now.python != table.python:
-        missing.append(f"bytecodes: not checked, because the table has those of Python {table.python}, not {now.python}")
+        missing.append(
+            f"bytecodes: not checked, because the table has those of Python {table.python}, not {now.python}"
+        )
     if reason := _uncounted(table, now):
         missing.append(f"instructions: not checked, because {reason}")
     return missing
@@ -148,7 +150,9 @@ def main() -> None:
     """Compare, or update the table."""
     parser = ArgumentParser(prog="python -m bench.instruction_table", description="Hold workloads to their table.")
     parser.add_argument("--update", action="store_true", help="make what is counted now the table of record")
-    parser.add_argument("--table", type=Path, default=TABLE, metavar="FILE", help="bench/instructions.json unless given")
+    parser.add_argument(
+        "--table", type=Path, default=TABLE, metavar="FILE", help="bench/instructions.json unless given"
+    )
     arguments = parser.parse_args()
     try:
         sys.exit(_update(arguments.table) if arguments.update else _compare(arguments.table))

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
@@ -21,7 +22,7 @@ from bench.machine import allocation_ns, call_ns, load
 from bench.workloads import READINGS, WORKLOADS, as_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tests.oracle.build import Oracle
 
@@ -30,6 +31,15 @@ BYTES: Final = "bytes"
 INSTRUCTIONS: Final = "instructions for a batch"
 NANOSECONDS: Final = "ns"
 LOAD: Final = "processes for each core"
+
+CALIBRATED: Final[Mapping[str, tuple[str, Callable[[], float]]]] = MappingProxyType(
+    {
+        "calling a function that does nothing": (NANOSECONDS, call_ns),
+        "making a list and letting it go": (NANOSECONDS, allocation_ns),
+        "load": (LOAD, load),
+    }
+)
+"""What says how fast the machine is and whether it is at ease; measured again before each workload."""
 
 
 class UnknownCommitError(Exception):
@@ -135,6 +145,7 @@ def rounds(count: int, names: Iterable[str], oracle: Oracle | None, base: Path |
         with ExitStack() as stack:
             kafka = stack.enter_context(started(oracle)) if oracle else None
             for name in names:
+                yield from calibration()
                 before = kafka.microseconds(name) if kafka else None
                 sides = {what: _sides(what, base) for what in readings(name)}
                 later = kafka.later(name, before) if kafka and before else None
@@ -157,10 +168,9 @@ def counts(workloads: Iterable[str], base: Path | None) -> Iterator[Round]:
 
 
 def calibration() -> Iterator[Round]:
-    """Yield what the machine itself makes of things that are always the same, and what else it has to do."""
-    yield Round("calling a function that does nothing", NANOSECONDS, call_ns())
-    yield Round("making a list and letting it go", NANOSECONDS, allocation_ns())
-    yield Round("processes that want to run", LOAD, load())
+    """Yield what the machine itself makes now of what is always the same, and how much else it has to do."""
+    for what, (unit, measure) in CALIBRATED.items():
+        yield Round(what, unit, measure())
 
 
 def memory(oracle: Oracle, base: Path | None) -> Iterator[Round]:
