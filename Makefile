@@ -16,7 +16,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash failover members stalls falsified fuzz fuzz-connections lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
 .PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench instructions growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
@@ -151,6 +151,11 @@ stalls: $(READY) ## Try TIMES= as many random runs that have to end with the SPS
 	$(call judge,stalls, $(call step,$(TIMES) times the runs of make test, \
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_stalls.py))
+
+explore: $(READY) ## Look at all states of small share groups, with and without Kafka's bugs; takes a minute or two
+	$(call judge,explore, $(call step,all states, \
+	  SHARESTATE_TIMES=2 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
+	    tests/property/test_explorations.py))
 
 # With the default 20,000 runs.
 members: TIMES ?= 72

@@ -76,6 +76,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.testing.protocol": Room(PROVISIONAL, "testing"),
         "sharestate.testing.protocol.strategies": Room(PROVISIONAL, "testing"),
         "sharestate.testing.generator": Room(PROVISIONAL, "testing"),
+        "sharestate.testing.explore": Room(PROVISIONAL, "explore"),
         "sharestate.testing.search": Room(PROVISIONAL, "testing"),
         "sharestate.testing.servers": Room(PROVISIONAL, "testing"),
         "sharestate.testing.servers.machine": Room(PROVISIONAL, "testing"),

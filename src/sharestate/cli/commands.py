@@ -23,6 +23,7 @@ _PLACES: Final = {
     "compare": ("compare", "compare_command"),
     "dead-letters": ("dead_letters", "dead_letters_command"),
     "diagnose": ("diagnose", "diagnose_command"),
+    "explore": ("explore", "explore_command"),
     "history": ("history", "history_group"),
     "kip": ("kip", "kip_command"),
     "log": ("broker_log", "log_group"),
