@@ -121,7 +121,7 @@ def differences(table: Counted, now: Counted) -> Iterator[str]:
     """Yield a line for each workload that takes more or less than *table* says, and for functions that have grown."""
     for name in WORKLOADS:
         before, after = table.bytecodes.get(name, {}), now.bytecodes[name]
-        pairs = []
+        pairs: list[tuple[str, float, float]] = []
         if not _uncounted(table, now):
             pairs.append(("instructions", table.instructions.get(name, 0), now.instructions[name]))
         if now.python == table.python:
