@@ -45,12 +45,13 @@ def calls(workload: str) -> dict[str, float]:
 
 def _count(counted: Counter[str], frame: FrameType, event: str, function: Any) -> None:  # noqa: ANN401 - None or C
     if event == "call":
-        counted[_python_name(frame.f_globals.get("__name__", ""), frame.f_code)] += 1
+        counted[python_name(frame.f_globals.get("__name__", ""), frame.f_code)] += 1
     elif event == "c_call":
         counted[_c_name(function)] += 1
 
 
-def _python_name(module: str, code: CodeType) -> str:
+def python_name(module: str, code: CodeType) -> str:
+    """Return how a function written in Python is called here; our own are named without the library's name."""
     return f"{module.removeprefix(_OURS)}.{code.co_qualname}"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyperf
 
 from bench.clock import cpu_time
+from bench.machine import REPEATED, empty_calls
 from bench.operations import OPERATIONS, SIZES, operation_name
 from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read, repeated
 
@@ -29,12 +30,10 @@ YARDSTICK: Final = "an empty call"
 RECORDING: Final = "recording transitions"
 """A workload whose writes are read as runs, and whose transitions are recorded."""
 
-_EMPTY_CALLS: Final = 500_000
-
 
 def timings() -> Iterator[tuple[str, Timed, int]]:
     """Yield the name of each timing, what makes the operations that it times, and how many batches each handles."""
-    yield YARDSTICK, _empty_calls, _EMPTY_CALLS
+    yield YARDSTICK, empty_calls, REPEATED
     for name, (_, repetitions) in WORKLOADS.items():
         for reading in READINGS:
             yield workload_name(name, reading), partial(repeated, name, reading=reading), repetitions
@@ -42,18 +41,6 @@ def timings() -> Iterator[tuple[str, Timed, int]]:
     for what, operations in OPERATIONS.items():
         for (name, operation), size in product(operations.items(), SIZES[what]):
             yield operation_name(name, size), partial(operation, size), 1
-
-
-def _nothing() -> None:
-    pass
-
-
-def _empty_calls() -> Iterator[Callable[[], None]]:
-    def run() -> None:
-        for _ in range(_EMPTY_CALLS):
-            _nothing()
-
-    yield run
 
 
 def workload_name(name: str, way: str = RUNS) -> str:

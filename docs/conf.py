@@ -49,6 +49,8 @@ nitpick_ignore = [  # the standard library, whose own documentation a build with
     ("py:exc", "PythonException"),
     ("py:class", "Response"),  # any answer of a node
     ("py:class", "LeaderEvent"),  # any of the classes of sharestate.leader.observed
+    ("py:class", "sharestate.conversation.compare.Level"),  # levels, which the page on testing explains
+    ("py:exc", "PeerDiedError"),
     ("py:class", "sharestate.partition.share_partition.SharePartition"),  # what can be seen of a SharePartition
 ]
 nitpick_ignore_regex = [

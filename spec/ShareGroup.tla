@@ -245,16 +245,6 @@ Same(q, r) == [q EXCEPT !.find = TRUE] = [r EXCEPT !.find = TRUE]
 NeverStalls ==
     IsQuiet /\ Undone # {} => \E m \in Members : \E q \in Fetched(m, p) : ~Same(q, p)
 
-(* So everything is done in the end, if members go on, and what can go     *)
-(* wrong does not go wrong for ever.                                       *)
-Fairness == /\ WF_variables(\E m \in Members : Fetch(m))
-            /\ WF_variables(\E m \in Members : Acknowledge(m))
-            /\ WF_variables(Answer)
-
-EverythingIsDone == <>[](Undone = {})
-
-FairSpec == Spec /\ Fairness
-
 (* Each batch in flight has records, and they do not overlap. *)
 WellFormed ==
     /\ \A b, c \in p.batches : b = c \/ b[2] < c[1] \/ c[2] < b[1]

@@ -18,7 +18,7 @@ from rich.progress import track
 
 from bench.calls import calls, sums
 from bench.instructions import NotCountedError, lacking
-from bench.jvm.comparing import UnknownCommitError, checked_out, counts, memory, readings, rounds
+from bench.jvm.comparing import CALIBRATED, UnknownCommitError, checked_out, counts, memory, readings, rounds
 from bench.jvm.goals import RELEASE
 from bench.jvm.kafka import HELD_AFTER, KafkaEndedError
 from bench.jvm.library import OPERATION_NAMES, ROOT, LibraryEndedError
@@ -101,7 +101,7 @@ def _measured(oracle: Oracle | None, base: Path | None, arguments: Namespace, co
     names = _names(arguments)
     held = () if oracle is None or arguments.workload else memory(oracle, base)
     workloads = [name for name in names if name in WORKLOADS and arguments.instructions and not lacking()]
-    timed = arguments.rounds * sum(len(readings(name)) for name in names)
+    timed = arguments.rounds * sum(len(readings(name)) + len(CALIBRATED) for name in names)
     total = timed + len(READINGS) * len(workloads) + (len(HELD_AFTER) if held else 0)
     each = chain(rounds(arguments.rounds, names, oracle, base), counts(workloads, base), held)
     return [*track(each, "measuring", total, console=console, transient=True, disable=not console.is_terminal)]

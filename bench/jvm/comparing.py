@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
@@ -17,16 +18,28 @@ from attrs import frozen
 from bench.instructions import instructions
 from bench.jvm.kafka import HELD_AFTER, started
 from bench.jvm.library import ROOT, THIS_TREE, by_turns
+from bench.machine import allocation_ns, call_ns, load
 from bench.workloads import READINGS, WORKLOADS, as_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from tests.oracle.build import Oracle
 
 MICROSECONDS: Final = "µs for a batch"
 BYTES: Final = "bytes"
 INSTRUCTIONS: Final = "instructions for a batch"
+NANOSECONDS: Final = "ns"
+LOAD: Final = "processes for each core"
+
+CALIBRATED: Final[Mapping[str, tuple[str, Callable[[], float]]]] = MappingProxyType(
+    {
+        "calling a function that does nothing": (NANOSECONDS, call_ns),
+        "making a list and letting it go": (NANOSECONDS, allocation_ns),
+        "load": (LOAD, load),
+    }
+)
+"""What says how fast the machine is and whether it is at ease; measured again before each workload."""
 
 
 class UnknownCommitError(Exception):
@@ -41,7 +54,7 @@ class Round:
     """A workload and how writes are read, an operation, or what takes memory."""
 
     unit: str
-    """MICROSECONDS, BYTES or INSTRUCTIONS."""
+    """MICROSECONDS, BYTES or INSTRUCTIONS; NANOSECONDS or LOAD for the machine itself."""
 
     library: float
     """What it costs in this tree."""
@@ -132,6 +145,7 @@ def rounds(count: int, names: Iterable[str], oracle: Oracle | None, base: Path |
         with ExitStack() as stack:
             kafka = stack.enter_context(started(oracle)) if oracle else None
             for name in names:
+                yield from calibration()
                 before = kafka.microseconds(name) if kafka else None
                 sides = {what: _sides(what, base) for what in readings(name)}
                 later = kafka.later(name, before) if kafka and before else None
@@ -151,6 +165,12 @@ def counts(workloads: Iterable[str], base: Path | None) -> Iterator[Round]:
             instructions(workload, reading, (source, ROOT)) for source in ([THIS_TREE, base] if base else [THIS_TREE])
         )
         yield Round(as_read(workload, reading), INSTRUCTIONS, library, base=other[0] if other else None)
+
+
+def calibration() -> Iterator[Round]:
+    """Yield what the machine itself makes now of what is always the same, and how much else it has to do."""
+    for what, (unit, measure) in CALIBRATED.items():
+        yield Round(what, unit, measure())
 
 
 def memory(oracle: Oracle, base: Path | None) -> Iterator[Round]:

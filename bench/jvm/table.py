@@ -5,8 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from bench.jvm.comparing import BYTES, INSTRUCTIONS, MICROSECONDS, costs
+from bench.jvm.comparing import BYTES, INSTRUCTIONS, LOAD, MICROSECONDS, NANOSECONDS, costs
 from bench.jvm.goals import MOST_BYTES, MOST_TIMES, verdict
+from bench.machine import unease
 from bench.tables import table
 from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read
 
@@ -31,44 +32,76 @@ def comparison(measured: Sequence[Round], about: Sequence[str], called: Mapping[
         about: What it was measured with; lines.
         called: How many functions written in Python and in C a batch of each workload calls here.
     """
+    uneasy = _unease(measured)
     tables = (
-        *(_workloads(measured, reading) for reading in READINGS),
+        _machine(measured),
+        *(_workloads(measured, reading, at_ease=uneasy is None) for reading in READINGS),
         _operations(measured),
         _instructions(measured),
         _calls(measured, called),
         _memory(measured),
     )
+    if uneasy:
+        about = [*about, f"The machine was uneasy ({uneasy}): ratios are not judged; instructions are."]
     parts = [about, *(part for part in tables if part)]
     return "\n".join("".join(f"{line}\n" for line in part) for part in parts)
 
 
-def _workloads(measured: Sequence[Round], reading: str) -> list[str]:
+def _unease(measured: Sequence[Round]) -> str | None:
+    calibrations, loads = (
+        [[round_.library for round_ in cost.rounds] for cost in costs(measured, unit).values()]
+        for unit in (NANOSECONDS, LOAD)
+    )
+    return unease(calibrations, [load for of_one in loads for load in of_one])
+
+
+def _machine(measured: Sequence[Round]) -> list[str]:
+    rows = {
+        f"{what}: {unit}": [*_machine_columns([round_.library for round_ in cost.rounds])]
+        for unit in (NANOSECONDS, LOAD)
+        for what, cost in costs(measured, unit).items()
+    }
+    return _table("the machine itself", rows)
+
+
+def _machine_columns(figures: Sequence[float]) -> Iterator[Column]:
+    yield "median", f"{median(figures):.1f}"
+    yield "from", f"{min(figures):.1f}"
+    yield "to", f"{max(figures):.1f}"
+
+
+def _workloads(measured: Sequence[Round], reading: str, *, at_ease: bool) -> list[str]:
     timed = costs(measured, MICROSECONDS)
     names = {name: as_read(name, reading) for name in WORKLOADS}
-    rows = {name: [*_columns(what, timed[what])] for name, what in names.items() if what in timed}
+    rows = {name: [*_columns(what, timed[what], at_ease=at_ease)] for name, what in names.items() if what in timed}
     return _table(f"{RECORDS} records; {reading}", rows)
 
 
 def _operations(measured: Sequence[Round]) -> list[str]:
     timed = costs(measured, MICROSECONDS)
-    rows = {what: [*_columns(what, cost)] for what, cost in timed.items() if what not in _WORKLOADS}
+    rows = {what: [*_columns(what, cost, at_ease=True)] for what, cost in timed.items() if what not in _WORKLOADS}
     return _table("one operation (with so many batches or records)", rows)
 
 
 def _instructions(measured: Sequence[Round]) -> list[str]:
-    rows = {what: [*_instruction_columns(cost)] for what, cost in costs(measured, INSTRUCTIONS).items()}
+    timed = costs(measured, MICROSECONDS)
+    rows = {
+        what: [*_instruction_columns(cost, timed.get(what))] for what, cost in costs(measured, INSTRUCTIONS).items()
+    }
     return _table("thousands of instructions for a batch", rows)
 
 
-def _instruction_columns(cost: Costs) -> Iterator[Column]:
+def _instruction_columns(cost: Costs, timed: Costs | None) -> Iterator[Column]:
     if cost.base is not None:
         yield "base", f"{cost.base / _THOUSAND:,.0f}"
     yield "library", f"{cost.library / _THOUSAND:,.0f}"
     if cost.to_base:
         yield "change", _percent(median(cost.to_base))
+    if timed is not None:
+        yield "for each ns", f"{cost.library / (_NS_PER_US * timed.library):.1f}"
 
 
-def _columns(what: str, cost: Costs) -> Iterator[Column]:
+def _columns(what: str, cost: Costs, *, at_ease: bool) -> Iterator[Column]:
     if cost.kafka is not None:
         yield "Kafka: µs", f"{cost.kafka:,.1f}"
         yield "later", f"{cost.later or cost.kafka:,.1f}"
@@ -86,7 +119,7 @@ def _columns(what: str, cost: Costs) -> Iterator[Column]:
         yield "from", form(ratios[0])
         yield "to", form(ratios[-1])
     if cost.to_kafka:
-        yield "goal", verdict(median(cost.to_kafka), MOST_TIMES.get(what))
+        yield "goal", verdict(median(cost.to_kafka), MOST_TIMES.get(what), at_ease=at_ease)
 
 
 def _percent(ratio: float) -> str:

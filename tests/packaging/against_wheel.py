@@ -70,7 +70,7 @@ def check(python: str, tests: Sequence[str], scratch: Path) -> None:
     pip = (installed, "-m", "pip", "--quiet", "--disable-pip-version-check")
     run(*pip, "install", "--upgrade", "pip>=25.1")
     (wheel,) = DIST.glob("*.whl")
-    extras = "broker,cli,consumer,kafka,parquet,plots,segments,testing"
+    extras = "broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing"
     run(*pip, "install", f"{wheel}[{extras}]", "--group", f"{home}/pyproject.toml:test")
     run(*pip, "check")
     say(f"Python {output(installed, '-c', VERSION)}: testing {output(installed, '-c', WHERE)}")

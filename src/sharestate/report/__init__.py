@@ -1,13 +1,15 @@
 """
-Reports: pages to open in a browser, of share partitions, audits, diagnoses, dead-letter topics and simulations.
+Reports: pages to open in a browser.
 
-Those of share partitions are made of histories of any writer. Pages with pictures need the extra ``plots``.
+They are of share partitions, audits, conformance, diagnoses, dead-letter topics and simulations. Those of share
+partitions are made of histories of any writer. Pages with pictures need the extra ``plots``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from sharestate.report.audit_page import audit_page
+from sharestate.report.conformance_page import conformance_page
 from sharestate.report.dead_letters_page import dead_letters_page
 from sharestate.report.diagnosis_page import diagnosis_page
 from sharestate.report.timeline import PartitionTimeline, ReportedPartition
@@ -16,6 +18,7 @@ __all__ = [
     "PartitionTimeline",
     "ReportedPartition",
     "audit_page",
+    "conformance_page",
     "dead_letters_page",
     "diagnosis_page",
     "grid_chart",

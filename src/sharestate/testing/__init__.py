@@ -6,6 +6,7 @@ The test kit: for authors of other implementations of share groups, a package fo
 - ``persisters``: `PersisterMachine` and the contracts, what keeps its state, and leaders that fail over;
 - ``search``: `compare`, anything that answers the line protocol, beside the library;
 - ``protocol``: `observe`, the same, by invariants of every response;
+- ``explore``: every state that a small share group may come to, for the library itself;
 - ``servers``: `RawMember`, and the machine of ``groups`` in front of a real server.
 
 What two doors share is below them: ``generator`` has random sequences of requests, ``record_model`` the independent

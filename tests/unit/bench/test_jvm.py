@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from bench.jvm import goals, library
-from bench.jvm.comparing import BYTES, INSTRUCTIONS, MICROSECONDS, Costs, Round, UnknownCommitError, checked_out, costs
+from bench.jvm.comparing import (
+    BYTES,
+    INSTRUCTIONS,
+    LOAD,
+    MICROSECONDS,
+    NANOSECONDS,
+    Costs,
+    Round,
+    UnknownCommitError,
+    checked_out,
+    costs,
+)
 from bench.jvm.kafka import BATCHES, HELD_AFTER, Kafka, KafkaEndedError, shape
 from bench.jvm.table import comparison
 from bench.memory import MEMORY
@@ -221,6 +232,55 @@ def test_instructions_have_a_table_of_their_own() -> None:
     assert comparison(beside, ["Two cores."], {}).splitlines()[-1].split("|")[2:-1] == [
         *("  301 ", "     150 ", " -50.0 % ")
     ]
+
+
+def test_instructions_for_each_nanosecond_stand_beside_them() -> None:
+    """Where a workload was timed too: 150,400 in 20 µs are 7.5 for each ns."""
+    measured = [
+        Round(WHOLE_RUNS, INSTRUCTIONS, library=150_400.0),
+        Round(WHOLE_RUNS, MICROSECONDS, library=20.0, kafka=2.0),
+    ]
+
+    assert comparison(measured, ["Two cores."], {}).splitlines()[-1].split("|")[2:-1] == [
+        *("     150 ", "         7.5 ")
+    ]
+
+
+def calibrated(*calls: float, processes: float = 0.5) -> list[Round]:
+    """Return a workload that misses its goal, and what the machine made of itself meanwhile."""
+    return [
+        *(Round("an empty call", NANOSECONDS, library=call) for call in calls),
+        Round("load", LOAD, library=processes),
+        Round(WHOLE_RUNS, MICROSECONDS, library=200.0, kafka=2.0),
+    ]
+
+
+def test_a_machine_at_ease_has_its_ratios_judged() -> None:
+    """What it makes of itself stands first; a tenth more is no unease."""
+    lines = comparison(calibrated(24.0, 26.0), ["Two cores."], {}).splitlines()
+
+    assert lines[2:6] == [
+        "| the machine itself            | median | from |   to |",
+        "|-------------------------------|-------:|-----:|-----:|",
+        "| an empty call: ns             |   25.0 | 24.0 | 26.0 |",
+        "| load: processes for each core |    0.5 |  0.5 |  0.5 |",
+    ]
+    assert lines[-1].endswith(": missed |")
+
+
+@pytest.mark.parametrize(
+    ("measured", "reason"),
+    [
+        (calibrated(24.0, 36.0), "the same took up to 50 % longer"),
+        (calibrated(24.0, 24.0, processes=3.0), "3.0 processes wanted each core"),
+    ],
+)
+def test_an_uneasy_machine_says_so_and_judges_no_ratio(measured: list[Round], reason: str) -> None:
+    """Its ratios are neither met nor missed."""
+    lines = comparison(measured, ["Two cores."], {}).splitlines()
+
+    assert lines[1] == f"The machine was uneasy ({reason}): ratios are not judged; instructions are."
+    assert lines[-1].endswith(": not judged |")
 
 
 @pytest.mark.parametrize(

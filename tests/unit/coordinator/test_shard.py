@@ -453,3 +453,13 @@ def test_a_write_whose_batches_nearly_all_overlap_is_refused() -> None:
     assert outcome.error_code is ErrorCode.INVALID_REQUEST
     assert outcome.records == ()
     assert coordinator.state == before
+
+
+def test_a_shard_goes_on_from_what_another_one_had() -> None:
+    """With its states and its last snapshot it writes what the other one would have written."""
+    first, second = led(updates_per_snapshot=2), Coordinator(updates_per_snapshot=2)
+    first.write((10, 19, 0, 1))
+    second.shard.resume(first.shard.states, first.shard.last_snapshot)
+
+    assert second.shard.last_snapshot == 0
+    assert second.write((15, 19, 2, 1)).records == first.write((15, 19, 2, 1)).records

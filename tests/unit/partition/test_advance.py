@@ -1,5 +1,7 @@
 """The SPSO advances over what is done, and batches leave the cache."""
 
+import pytest
+
 from tests.support.scenes import Scene
 
 # ---- how far (rule 12)
@@ -153,6 +155,31 @@ def test_a_split_batch_wholly_below_the_start_goes_with_those_above() -> None:
     assert scene.batches == ["[0-2] split: 0-2 ARCHIVED/1/-", "[15-19] ACQUIRED/1/m2"]
     scene.acknowledge("m2", "15-19:accept")
     assert (scene.offsets, scene.batches) == ((20, 20), [])
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_where_kafkas_advance_throws_the_caller_may_leave_it_out(*, expires: bool) -> None:
+    """The SPSO past a split batch stays, and the batch is cached, as in Kafka, whose advance throws there (B7)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-2]")
+    scene.acknowledge("m1", "1:renew")
+    scene.partition.advance_log_start(15)
+    effects = scene.partition.expire_next(now_ms=10_001) if expires else scene.partition.release("m1", now_ms=1)
+    assert effects is not None
+    (write,) = effects.writes
+    assert scene.partition.is_past_split_batch
+
+    assert not scene.partition.write_succeeded(write.number, advances=False).wake
+    assert (scene.offsets, scene.partition.batches()[0].last_offset) == ((15, 15), 2)
+
+
+def test_where_kafkas_advance_does_not_throw() -> None:
+    """Kafka's advance throws only where the batch below the SPSO is split, and ends below it."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    assert not scene.partition.is_past_split_batch
+    scene.partition.advance_log_start(15)
+    assert not scene.partition.is_past_split_batch
 
 
 # ---- the gap window (rule 12)

@@ -1,0 +1,149 @@
+"""The command ``conform``: whether another implementation follows the rules, by what Kafka answered."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.text import Text
+
+from sharestate.cli.exits import NoVerdict
+from sharestate.cli.options import level_option
+from sharestate.cli.progress import tables
+from sharestate.cli.tables import Cell, print_rows
+from sharestate.conformance import Conformance, ConformanceVerdict, badge_svg, conform, read_vectors, shields_json
+from sharestate.conformance.running import LIMIT_S
+from sharestate.conversation import Level
+from sharestate.errors import UnreadableFileError
+from sharestate.json_lines import printable, write_json
+from sharestate.testing.search.command import PeerDiedError
+from sharestate.testing.search.progress import bar_of
+
+_STYLES: Final = {ConformanceVerdict.PASSED: "green", ConformanceVerdict.FAILED: "bold red"}
+_CODES: Final = {ConformanceVerdict.PASSED: 0, ConformanceVerdict.FAILED: 1, ConformanceVerdict.UNJUDGED: 2}
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("conform", short_help="Judge another implementation, rule by rule.")
+@level_option
+@click.option("--release", metavar="VERSION", help="The release of Kafka to follow; by default the latest one.")
+@click.option(
+    "--vectors",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Other vectors than those that come with the library.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=LIMIT_S,
+    show_default=True,
+    help="How long to ask at most; what was not asked then is not judged.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@click.option("--html", "page", type=_FILE, metavar="FILE", help="Write a page for a browser, too.")
+@click.option(
+    "--badge",
+    type=_FILE,
+    metavar="FILE",
+    help="Write a badge, too: a picture, or for shields.io if it ends with .json.",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def conform_command(  # noqa: PLR0913 - one parameter for each option
+    context: click.Context,
+    *,
+    level: Level,
+    release: str | None,
+    file: Path | None,
+    seconds: float,
+    as_json: bool,
+    page: Path | None,
+    badge: Path | None,
+    command: tuple[str, ...],
+) -> None:
+    """
+    Judge another implementation, rule by rule, by what Kafka's own class answered.
+
+    COMMAND runs it: a program that reads a request of the line protocol from each line of its standard input, and
+    answers with a line. Write -- before it. It is asked recorded conversations; a rule of docs/rules.md passes if the
+    answers in all its conversations are those of Kafka, and is not supported if the program says so
+    ({"bad_request": ...}, or the result {"unsupported": ...}).
+
+    \b
+    Try it:
+      sharestate conform --release 4.3.1 -- sharestate serve --profile kafka-4.3
+
+    Exit code: 0 if all supported rules pass, 1 if one fails, 2 if not all was asked or nothing is supported, the
+    program cannot be run, or something cannot be read or written.
+    """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
+    try:
+        index = read_vectors(file)
+        chosen = release or index.releases[-1]
+        if chosen not in index.releases:
+            message = f"there are vectors of {', '.join(index.releases)}, and not of {chosen}."
+            raise click.BadParameter(message, param_hint="--release")
+        with bar_of(len(index.of(chosen))) as show:
+            found = conform(
+                command, index, chosen, level=level, limit_s=seconds, watch=lambda count: show(count, "vectors")
+            )
+    except (UnreadableFileError, PeerDiedError) as error:
+        raise NoVerdict(str(error)) from error
+    except FileNotFoundError as error:
+        message = f"{error.filename}: {error.strerror}"
+        raise NoVerdict(message) from error
+    _write(found, shlex.join(command), page, badge)
+    if as_json:
+        click.echo(write_json(found.to_json()))
+    else:
+        _print(found)
+    context.exit(_CODES[found.verdict])
+
+
+def _write(found: Conformance, title: str, page: Path | None, badge: Path | None) -> None:
+    if page is not None:
+        from sharestate.report import conformance_page  # noqa: PLC0415 - loaded where a page is asked for
+
+        page.write_text(conformance_page(found, title=title), encoding="utf-8", newline="\n")
+    if badge is not None:
+        text = f"{write_json(shields_json(found))}\n" if badge.suffix == ".json" else badge_svg(found)
+        badge.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _print(found: Conformance) -> None:
+    rows: list[list[Cell]] = [
+        [
+            rule.number or "none",
+            rule.heading,
+            Text(rule.verdict.value, style=_STYLES.get(rule.verdict, "")),
+            *(str(rule.counts[verdict]) for verdict in ConformanceVerdict),
+        ]
+        for rule in found.rules
+        if rule.counts.total()
+    ]
+    print_rows(tables(), ("rule", "about", "verdict", "passed.", "failed.", "not supported.", "not judged."), rows)
+    for line in _lines(found):
+        click.echo(printable(line))
+
+
+def _lines(found: Conformance) -> Iterator[str]:
+    for rule in found.rules:
+        if rule.shortest is not None:
+            yield ""
+            yield f"Rule {rule.number or 'not known'} fails, at the shortest in {rule.shortest.name}:"
+            for request, _ in rule.shortest.exchanges:
+                yield f"  > {write_json(request)}"
+            yield from (f"  {difference}" for difference in rule.shortest.differences)
+    yield ""
+    bare = [rule.number for rule in found.rules if rule.number and not rule.counts.total()]
+    yield f"No vector shows the rules {', '.join(bare)}."
+    if found.accidents:
+        alike = sum(each.verdict is ConformanceVerdict.PASSED for each in found.accidents)
+        yield f"{alike} of {len(found.accidents)} accidents of Kafka (rule 24.2) are answered alike; nobody has to."
+    if found.limit is not None:
+        yield f"Not all vectors were asked: {found.limit}."
+    yield f"{found.verdict.value}: {found.summary}"

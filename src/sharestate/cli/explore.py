@@ -1,0 +1,180 @@
+"""The command ``explore``: every state that a small share group may come to."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sharestate.cli.exits import INTERRUPTED, NoVerdict
+from sharestate.cli.options import profile_option
+from sharestate.errors import MalformedInputError, UnreadableFileError
+from sharestate.testing.explore import (
+    Bound,
+    Bounds,
+    Configuration,
+    Exploration,
+    explore,
+    go_on,
+    read_exploration,
+    write_exploration,
+)
+from sharestate.testing.search.progress import bar_of
+from sharestate.values.profiles import Profile
+from sharestate.values.records import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+TRUNCATED: Final = 3
+"""The exit code where a bound was met: nothing was found, and not all was looked at."""
+
+_MOST_OF_CONFIGURATION: Final = 2**16
+"""The largest configuration that is read. [characters]"""
+
+_WIDTH: Final = 80
+"""The width of lists of counts. [characters]"""
+
+_SMALL: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 2)), members=2, failures=1)
+"""What is explored unless a file says otherwise: a minute's worth."""
+
+
+@click.command("explore", short_help="Look at every state of a small share group.")
+@profile_option
+@click.option(
+    "--configuration",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The group, its log, and how much may go wrong, as JSON; without it, two members, three records in two "
+    "batches, and a write that fails.",
+)
+@click.option("--states", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="The most states.")
+@click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes.")
+@click.option(
+    "--resume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Go on where this file says, and write into it what is left if a bound is met; a name that ends with .gz is "
+    "compressed.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the requests of a counterexample there, for sharestate serve.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def explore_command(  # noqa: PLR0913 - one parameter for each option
+    context: click.Context,
+    *,
+    profile: Profile,
+    configuration: Path | None,
+    states: int,
+    seconds: float | None,
+    jobs: int,
+    resume: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """
+    Look at every state that a small share group may come to.
+
+    The nearest states come first, each once; members, producers and locks that differ in name only are the same. Until
+    something does not hold: a record is lost, delivered after it was accepted, or too often; the SPSO moves back; the
+    count is wrong; or nothing goes on, although not all is done. The shortest way there is shown then.
+
+    \b
+    Try it:
+      sharestate explore --profile kafka-4.3 --out found.jsonl
+      sharestate serve --profile kafka-4.3 < found.jsonl
+
+    Exit code: 0 if all states were looked at and everything holds, 1 if something does not, 2 if a file cannot be read
+    or written, 3 if a bound was met before.
+    """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
+    bounds = Bounds(states=states, seconds=seconds)
+    started = time.monotonic()
+    try:
+        with bar_of(states) as bar:
+            exploration = _explored(profile, configuration, resume, bounds, jobs, _shown_by(bar))
+        if resume is not None and exploration.truncated is not None:
+            write_exploration(exploration, resume)
+        if out is not None and exploration.counterexample is not None:
+            requests = exploration.counterexample.conversation
+            out.write_text("".join(f"{json.dumps(request)}\n" for request in requests), encoding="utf-8")
+    except (MalformedInputError, UnreadableFileError) as error:
+        raise NoVerdict(str(error)) from error
+    click.echo(
+        json.dumps(exploration.to_json()) if as_json else _report(exploration, max(time.monotonic() - started, 0.001))
+    )
+    context.exit(_exit_code(exploration))
+
+
+def _shown_by(bar: Callable[[int, str], None]) -> Callable[[Exploration], None]:
+    return lambda so_far: bar(so_far.states, f"{so_far.states:,} states, depth {so_far.depth}")
+
+
+def _explored(  # noqa: PLR0913 - what the command is given
+    profile: Profile,
+    file: Path | None,
+    resume: Path | None,
+    bounds: Bounds,
+    jobs: int,
+    show: Callable[[Exploration], None],
+) -> Exploration:
+    configuration = _SMALL if file is None else _read(file)
+    if resume is None or not resume.exists():
+        return explore(configuration, profile, bounds=bounds, jobs=jobs, show=show)
+    exploration = read_exploration(resume)
+    around = exploration.around
+    if around.profile is not profile or (file is not None and around.configuration != configuration):
+        message = f"{resume}: explores {around.profile.name}, or another configuration"
+        raise NoVerdict(message)
+    go_on(exploration, bounds=bounds, jobs=jobs, show=show)
+    return exploration
+
+
+def _read(file: Path) -> Configuration:
+    try:
+        with file.open(encoding="utf-8", errors="surrogateescape") as stream:
+            return Configuration.from_json(stream.read(_MOST_OF_CONFIGURATION))
+    except MalformedInputError as error:
+        message = f"{file}: {error}"
+        raise NoVerdict(message) from error
+
+
+def _exit_code(exploration: Exploration) -> int:
+    if exploration.counterexample is not None:
+        return 1
+    if exploration.truncated is Bound.INTERRUPTED:
+        return INTERRUPTED
+    return TRUNCATED if exploration.truncated is not None else 0 if exploration.holds else 1
+
+
+def _report(exploration: Exploration, seconds: float) -> str:
+    speed = exploration.expanded / seconds
+    lines = [
+        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {exploration.done:,} with everything done",
+        f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
+        _counts("events", sorted(exploration.kinds.items())),
+        _counts("rules", exploration.rules.items()),
+    ]
+    if exploration.counterexample is not None:
+        lines.append(str(exploration.counterexample))
+    elif exploration.truncated is not None:
+        lines.append(f"not all was looked at: the bound on {exploration.truncated.value} was met")
+    elif not exploration.done:
+        lines.append("everything holds, but nothing is ever done")
+    else:
+        lines.append("everything holds")
+    return "\n".join(lines)
+
+
+def _counts(what: str, counts: Iterable[tuple[str, int]]) -> str:
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts)
+    return fill(f"{what}: {listed}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)

@@ -1,0 +1,30 @@
+"""
+Conformance: whether an implementation of share partitions answers as Kafka's own class did, rule by rule.
+
+What it is asked are recordings of that class (vectors); it speaks the line protocol.
+"""
+
+from sharestate.conformance.badge import badge_svg, shields_json
+from sharestate.conformance.running import conform
+from sharestate.conformance.vectors import Vector, Vectors, read_vectors
+from sharestate.conformance.verdicts import (
+    Conformance,
+    ConformanceVerdict,
+    FailedVector,
+    RuleConformance,
+    VectorOutcome,
+)
+
+__all__ = [
+    "Conformance",
+    "ConformanceVerdict",
+    "FailedVector",
+    "RuleConformance",
+    "Vector",
+    "VectorOutcome",
+    "Vectors",
+    "badge_svg",
+    "conform",
+    "read_vectors",
+    "shields_json",
+]

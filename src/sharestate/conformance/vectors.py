@@ -1,0 +1,139 @@
+"""Vectors: recorded conversations with Kafka's own class, and the rules that each shows; their file, and its index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from sharestate.errors import MalformedInputError, UnreadableFileError
+from sharestate.json_checks import Check, Field, T, an_object, list_of, nullable, record, row, text, version
+from sharestate.json_line_files import NumberedLines
+from sharestate.json_lines import Json, read_json
+
+VECTORS_VERSION: Final = 1
+"""The version of the format that is read."""
+
+
+@frozen(kw_only=True)
+class Vector:
+    """One recorded conversation."""
+
+    name: str
+    """Its name, which no other has."""
+
+    source: str
+    """What was recorded."""
+
+    releases: tuple[str, ...]
+    """The releases of Kafka that answer so."""
+
+    rules: tuple[str, ...]
+    """The numbers of the rules that it shows; none if that is not known."""
+
+    accident: str | None
+    """Why nobody has to answer so: Kafka has thrown, or kept half of a change (rule 24.2); None for all others."""
+
+    exchanges: tuple[tuple[Json, Json], ...]
+    """The requests, each with Kafka's response."""
+
+
+@frozen(kw_only=True)
+class Vectors:
+    """Vectors with their index."""
+
+    license: str
+    """Their license, as SPDX has it."""
+
+    releases: tuple[str, ...]
+    """The releases of Kafka that were recorded, the oldest first."""
+
+    rules: Mapping[str, str]
+    """The headings of all rules by their numbers, in their order."""
+
+    vectors: tuple[Vector, ...]
+    """The vectors."""
+
+    def of(self, release: str) -> tuple[Vector, ...]:
+        """Return the vectors that *release* answers so."""
+        return tuple(vector for vector in self.vectors if release in vector.releases)
+
+
+_texts: Final = list_of(text)
+
+_header: Final = record(
+    {
+        "vectors": Field(version(VECTORS_VERSION)),
+        "license": Field(text),
+        "releases": Field(_texts),
+        "rules": Field(list_of(row(text, text, make=lambda number, heading: (number, heading)))),
+    },
+    lambda vectors, license, releases, rules: Vectors(  # noqa: A006, ARG005 - members; the version has been checked
+        license=license, releases=releases, rules=dict(rules), vectors=()
+    ),
+)
+
+_vector: Final = record(
+    {
+        "name": Field(text),
+        "source": Field(text),
+        "releases": Field(_texts),
+        "rules": Field(_texts),
+        "accident": Field(nullable(text)),
+        "exchanges": Field(
+            list_of(row(an_object, nullable(an_object), make=lambda request, response: (request, response)))
+        ),
+    },
+    Vector,
+)
+
+
+def read_vectors(path: Path | None = None) -> Vectors:
+    """
+    Read the vectors at *path*, JSON Lines that may be compressed (``.gz``), or those that come with the library.
+
+    Raises:
+        UnreadableFileError: It is not such a file, or not of VECTORS_VERSION; the error has file, line and field.
+    """
+    if path is not None:
+        return _read(path)
+    with as_file(files("sharestate.conformance") / "vectors.jsonl.gz") as shipped:
+        return _read(shipped)
+
+
+def _read(path: Path) -> Vectors:
+    lines = NumberedLines(path, UnreadableFileError)
+    try:
+        number, line = next(iter(lines), (1, "null"))
+        index = _checked(_header, line, path, number)
+        if not index.releases:
+            message = "there is none"
+            raise UnreadableFileError(message, str(path), number, "releases")
+        vectors = tuple(_vectors(lines, path, index))
+    finally:
+        lines.close()
+    return Vectors(license=index.license, releases=index.releases, rules=index.rules, vectors=vectors)
+
+
+def _vectors(lines: NumberedLines, path: Path, index: Vectors) -> Iterator[Vector]:
+    names = set()
+    for number, line in lines:
+        vector = _checked(_vector, line, path, number)
+        if unknown := [rule for rule in vector.rules if rule not in index.rules]:
+            message = f"the header has no rule {unknown[0]}"
+            raise UnreadableFileError(message, str(path), number, "rules")
+        if vector.name in names:
+            message = "there is another vector with this name"
+            raise UnreadableFileError(message, str(path), number, "name")
+        names.add(vector.name)
+        yield vector
+
+
+def _checked(check: Check[T], line: str, path: Path, number: int) -> T:
+    try:
+        return check(read_json(line), "")
+    except MalformedInputError as error:
+        raise UnreadableFileError(error.message, str(path), number, error.field or "") from error

@@ -1,0 +1,125 @@
+"""What follows a state: every step that is possible in it, and what must hold and does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sharestate.partition.share_partition import SharePartition
+from sharestate.testing.explore.events import ExploredEventKind, events
+from sharestate.testing.explore.explored_state import ExploredState, digest
+from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, not_done, stalled
+from sharestate.testing.explore.steps import ExploredGroup, Step, take
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+EVENT_LIMIT: Final = 2**16
+"""More events than are possible in one state."""
+
+
+class Found(NamedTuple):
+    """
+    A contradiction, and where.
+
+    Attributes:
+        state: The number of the state.
+        event: The position of the event after which it shows; None if it is the state itself.
+        contradiction: What does not hold.
+    """
+
+    state: int
+    event: int | None
+    contradiction: Contradiction
+
+
+class Successor(NamedTuple):
+    """
+    A state that follows another.
+
+    Attributes:
+        digest: What it is known by.
+        parent: The number of the state before.
+        event: The position of the event among those that are possible there.
+        state: The state.
+    """
+
+    digest: bytes
+    parent: int
+    event: int
+    state: ExploredState
+
+
+class Expansion(NamedTuple):
+    """
+    What follows some states.
+
+    Attributes:
+        successors: The states that follow, each once, but for those that the same process has met before.
+        expanded: The number of states that were looked at.
+        edges: The number of steps.
+        done: The number of the states in which everything is done.
+        kinds: How often each kind of event happened.
+        causes: By how many steps records were changed for each cause.
+        found: What must hold and does not.
+    """
+
+    successors: list[Successor]
+    expanded: int
+    edges: int
+    done: int
+    kinds: Counter[str]
+    causes: Counter[str]
+    found: list[Found]
+
+
+def steps(around: ExploredGroup, state: ExploredState) -> Iterator[tuple[int, Step]]:
+    """Yield each step that is possible in *state*, with its event's position."""
+    partition = SharePartition.restore(state.leader, record_transitions=True)
+    for position, event in enumerate(events(around.configuration, state, partition)):
+        step = take(around, state, partition.copy(), event)
+        if step is not None:
+            yield position, step
+
+
+def expand(
+    around: ExploredGroup, states: Iterable[tuple[int, ExploredState]], met: set[bytes], judged: Collection[str]
+) -> Expansion:
+    """
+    Return what follows *states*.
+
+    Args:
+        around: What is around the leader.
+        states: The states, each with its number.
+        met: The digests of successors that were returned before; what is returned now is added.
+        judged: The names of what must hold.
+    """
+    expansion = Expansion([], 0, 0, 0, Counter(), Counter(), [])
+    expanded = edges = done = 0
+    for number, state in states:
+        fetched = []
+        expanded += 1
+        done += not not_done(around, state)
+        for position, step in steps(around, state):
+            edges += 1
+            expansion.kinds[step.event.kind] += 1
+            expansion.causes.update({change.cause for change in step.transitions})
+            for contradiction in contradictions(around, state, step):
+                if contradiction.name in judged:
+                    expansion.found.append(Found(number, position, contradiction))
+            if step.event.kind is ExploredEventKind.FETCH:
+                fetched.append(step.after)
+            known_by = digest(step.after)
+            if known_by not in met:
+                met.add(known_by)
+                expansion.successors.append(Successor(known_by, number, position, step.after))
+        for contradiction in _of_state(around, state, fetched):
+            if contradiction.name in judged:
+                expansion.found.append(Found(number, None, contradiction))
+    return expansion._replace(expanded=expanded, edges=edges, done=done)
+
+
+def _of_state(around: ExploredGroup, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
+    yield from stalled(around, state, fetched)
+    yield from inconsistent(SharePartition.restore(state.leader))

@@ -1,0 +1,37 @@
+"""The page on conformance, and the vectors that come with the library."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from doctest import ELLIPSIS, OutputChecker
+from pathlib import Path
+
+import pytest
+
+from generate import vectors
+from tests.support.recipes import commands, run
+
+
+def test_commands_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's own report, and that without Kafka's bugs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    for step in commands("conformance.md", "A report"):
+        printed = run(step.text).output
+        assert OutputChecker().check_output(step.output, f"{printed.rstrip()}\n", ELLIPSIS), printed
+    assert (tmp_path / "conformance.html").stat().st_size > 0
+    assert (tmp_path / "badge.svg").read_text().count("42 of 42 rules of 4.4.0") == 3
+
+
+def test_the_vectors_are_the_recordings() -> None:
+    """The file is what is made of them; `make diagrams` makes it anew."""
+    assert gzip.decompress(vectors.FILE.read_bytes()).decode().splitlines() == list(vectors.lines())
+
+
+def test_names_lead_to_rules() -> None:
+    """A rule by a name, one by Kafka's test, and a recording that is in no row."""
+    assert vectors.rules_by_name("ex-7.11-c") == ("7.11",)
+    assert vectors.rules_by_name("testRenewAcknowledgeWithPerOffsetAck") == ("20.2",)
+    assert vectors.rules_by_name("found-overtaken-write") == ()

@@ -1,0 +1,141 @@
+"""Holding workloads to the table of record."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from bench import instruction_table as program
+from bench.bytecodes import bytecodes
+from bench.instruction_table import GROWN, NOT_CHECKED, TABLE, Counted, TableError, differences, read, unchecked, write
+from bench.workloads import WHOLE, WORKLOADS
+
+BEFORE = Counted(
+    python="3.11",
+    build="Python 3.11.7 built with GCC 12.2.0",
+    instructions=dict.fromkeys(WORKLOADS, 100_000),
+    bytecodes={name: {"partition.acquire.plan": 900.0, "values.effects.make": 100.0} for name in WORKLOADS},
+)
+
+
+def with_whole(instructions: int, **functions: float) -> Counted:
+    """Return what was counted before, but for the workload that is acknowledged whole."""
+    changed = {name.replace("__", "."): count for name, count in functions.items()}
+    return evolve(
+        BEFORE,
+        instructions={**BEFORE.instructions, WHOLE: instructions},
+        bytecodes={**BEFORE.bytecodes, WHOLE: {**BEFORE.bytecodes[WHOLE], **changed}},
+    )
+
+
+def test_two_per_cent_are_allowed() -> None:
+    """Two per cent more or less are as in the table."""
+    assert [*differences(BEFORE, with_whole(102_000, values__effects__make=120))] == []
+    assert [*differences(BEFORE, with_whole(98_000, values__effects__make=80))] == []
+
+
+def test_a_regression_names_the_functions_that_have_grown() -> None:
+    """Both counts are said, and below them the functions with more bytecodes, new ones too, and no other."""
+    now = with_whole(110_000, values__effects__make=160, partition__acquire__again=300)
+
+    assert [*differences(BEFORE, now)] == [
+        "whole: 100,000 -> 110,000 instructions (+10.0 %)",
+        "whole: 1,000 -> 1,360 bytecodes (+36.0 %)",
+        "    partition.acquire.again: 0 -> 300 bytecodes",
+        "    values.effects.make: 100 -> 160 bytecodes",
+    ]
+
+
+def test_growth_in_c_is_said_to_be_there() -> None:
+    """Where no function executes more bytecodes, nobody is blamed."""
+    assert [*differences(BEFORE, with_whole(110_000))] == [
+        "whole: 100,000 -> 110,000 instructions (+10.0 %)",
+        "    no function executes more bytecodes: it is in what is written in C",
+    ]
+
+
+def test_a_saving_has_to_be_kept() -> None:
+    """A workload that takes less than the table says is named, else later growth would hide in it."""
+    assert [*differences(BEFORE, with_whole(90_000))] == ["whole: 100,000 -> 90,000 instructions (-10.0 %)"]
+
+
+def test_another_version_of_python_is_not_compared() -> None:
+    """Nothing is said of a workload, but why neither count was checked."""
+    now = evolve(with_whole(200_000, values__effects__make=900), python="3.13", build="Python 3.13.1")
+
+    assert [*differences(BEFORE, now)] == []
+    assert unchecked(BEFORE, now) == [
+        "bytecodes: not checked, because the table has those of Python 3.11, not 3.13",
+        f"instructions: not checked, because the table has those of {BEFORE.build}; this is Python 3.13.1",
+    ]
+
+
+def test_another_build_of_the_same_version_has_its_bytecodes_compared() -> None:
+    """Instructions are those of a build, bytecodes those of a version."""
+    now = evolve(with_whole(200_000, values__effects__make=200), build="Python 3.11.2")
+
+    assert [*differences(BEFORE, now)] == [
+        "whole: 1,000 -> 1,100 bytecodes (+10.0 %)",
+        "    values.effects.make: 100 -> 200 bytecodes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "status", "said"),
+    [
+        (BEFORE, 0, "whole: 100,000 instructions, 1,000 bytecodes"),
+        (with_whole(110_000), GROWN, "make instructions UPDATE=1"),
+        (evolve(BEFORE, build="Python 3.11.2"), NOT_CHECKED, "instructions: not checked, because"),
+        (evolve(BEFORE, instructions={}), NOT_CHECKED, "instructions: not checked, because"),
+    ],
+)
+def test_the_exit_status_says_what_came_of_it(  # noqa: PLR0913 - three of them are the case
+    now: Counted,
+    status: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As in the table, changed, and not checked have one each."""
+    write(tmp_path / "table.json", BEFORE)
+    monkeypatch.setattr(program, "counted", lambda: now)
+    monkeypatch.setattr("sys.argv", ["table", "--table", str(tmp_path / "table.json")])
+
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+
+    assert ended.value.code == status
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "{}", '{"version": 1}', '{"version": 2}'])
+def test_a_file_that_is_no_table_is_refused(text: str, tmp_path: Path) -> None:
+    """Another version too; the message names the file."""
+    (tmp_path / "table.json").write_text(text, "utf-8")
+
+    with pytest.raises(TableError, match=r"table\.json: "):
+        read(tmp_path / "table.json")
+
+
+def test_the_table_of_record_has_every_workload(tmp_path: Path) -> None:
+    """It has both counts of each, and is written as it is read."""
+    table = read(TABLE)
+    write(tmp_path / "again.json", table)
+
+    assert {*table.instructions} == {*table.bytecodes} == {*WORKLOADS}
+    assert json.loads((tmp_path / "again.json").read_text("utf-8")) == json.loads(TABLE.read_text("utf-8"))
+
+
+def test_bytecodes_are_counted_by_function_and_alike_each_time() -> None:
+    """Counting twice gives the same, the commands are among them, and what traced before traces again."""
+    before = sys.gettrace()
+    counted = bytecodes(WHOLE)
+
+    assert counted == bytecodes(WHOLE)
+    assert counted["partition.share_partition.SharePartition.acknowledge"] > 0
+    assert sys.gettrace() is before

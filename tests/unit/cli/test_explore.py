@@ -1,0 +1,75 @@
+"""The command ``explore``: its exit codes, and the files that it writes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from sharestate import KAFKA_4_3
+from sharestate.cli.commands import sharestate
+from sharestate.testing import InProcessServer
+from tests.support.explorations import BUGS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def run(*arguments: object) -> Result:
+    """Run the command in one process."""
+    return CliRunner().invoke(sharestate, ["explore", "--jobs", "1", *map(str, arguments)])
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Return the file of a configuration in which B15 shows."""
+    file = tmp_path / "small.json"
+    file.write_text(BUGS["B15"].configuration.to_json())
+    return file
+
+
+def test_all_holds(small: Path) -> None:
+    """It ends with 0 if all states were looked at and everything holds."""
+    result = run("--profile", "kafka-4.4-healed", "--configuration", small)
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1] == "everything holds"
+
+
+def test_something_does_not_hold(small: Path, tmp_path: Path) -> None:
+    """It ends with 1 if something does not hold, and writes a conversation that the library takes."""
+    out = tmp_path / "found.jsonl"
+    result = run("--profile", "kafka-4.3", "--configuration", small, "--out", out, "--json")
+    found = json.loads(result.output)
+    assert (result.exit_code, found["holds"], found["counterexample"]["name"]) == (1, False, "nothing stalls")
+    server = InProcessServer(KAFKA_4_3)
+    requests = [json.loads(line) for line in out.read_text().splitlines()]
+    assert requests == found["counterexample"]["conversation"]
+    assert [server(request) for request in requests][-1]["state"]["start_offset"] == 0
+
+
+def test_a_bound_was_met(small: Path, tmp_path: Path) -> None:
+    """It ends with 3 if a bound was met, and goes on from the file that it has written."""
+    file = tmp_path / "explored.jsonl.gz"
+    arguments = "--profile", "kafka-4.4-healed", "--configuration", small, "--resume", file
+    bounded = run(*arguments, "--states", 10)
+    assert (bounded.exit_code, bounded.output.splitlines()[-1]) == (
+        3,
+        "not all was looked at: the bound on states was met",
+    )
+    assert run(*arguments).exit_code == 0
+    other = run("--profile", "kafka-4.3", "--resume", file)
+    assert other.exit_code == 2
+    assert "another configuration" in other.output
+
+
+def test_no_configuration(tmp_path: Path) -> None:
+    """It ends with 2, and the field that is wrong, if the file is no configuration."""
+    file = tmp_path / "other.json"
+    file.write_text('{"sharestate_exploration": 1, "log": []}')
+    result = run("--configuration", file)
+    assert result.exit_code == 2
+    assert "log" in result.output

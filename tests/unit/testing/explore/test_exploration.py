@@ -1,0 +1,166 @@
+"""An exploration finds bugs of Kafka by shortest ways, and comes to the same end however it is carried out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from attrs import evolve
+
+from sharestate import KAFKA_4_4
+from sharestate.testing import InProcessServer
+from sharestate.testing.explore import (
+    RULES,
+    Bound,
+    Bounds,
+    Configuration,
+    Exploration,
+    ExplorationFileError,
+    explore,
+    go_on,
+    read_exploration,
+    write_exploration,
+)
+from sharestate.testing.explore.expansion import EVENT_LIMIT, Found
+from sharestate.testing.explore.explored_state import digest
+from sharestate.testing.explore.properties import Contradiction
+from sharestate.values.effects import Cause
+from sharestate.values.records import RecordState
+from tests.support.explorations import BUGS, SLOW, WITH_QUEUE, BugInSmall, configuration
+
+if TYPE_CHECKING:
+    from sharestate.json_lines import Json
+    from sharestate.values.profiles import Profile
+    from sharestate.values.snapshot import Snapshot
+
+_RULES: Final = Path(__file__).parents[4] / "docs/rules.md"
+
+SMALL: Final = configuration((0, 0), (1, 1), failures=1, delivery_count_limit=1)
+
+
+def answered(conversation: tuple[Json, ...], profile: Profile) -> Json:
+    """Return the library's state after *conversation*."""
+    server = InProcessServer(profile)
+    return [server(request) for request in conversation][-1]["state"]
+
+
+def shown(leader: Snapshot) -> tuple[int, int, int, int]:
+    """Return what is compared of a *leader*: SPSO, SPEO, count and batches."""
+    return leader.start_offset, leader.end_offset, leader.delivery_complete_count, len(leader.batches)
+
+
+def shown_in(state: Json) -> tuple[int, int, int, int]:
+    """Return the same of a *state* in the line protocol."""
+    return state["start_offset"], state["end_offset"], state["delivery_complete_count"], len(state["batches"])
+
+
+@pytest.mark.parametrize("bug", [bug for name, bug in BUGS.items() if name not in SLOW], ids=lambda bug: bug.quirk)
+def test_finds_kafkas_bug(bug: BugInSmall) -> None:
+    """With a bug of Kafka switched on it is found by a shortest way, and its conversation leads the library there."""
+    found = explore(bug.configuration, bug.profile).counterexample
+    assert found is not None
+    assert (found.name, len(found.steps) - 1) == (bug.breaks, bug.steps)
+    assert shown_in(answered(found.conversation, bug.profile)) == shown(found.steps[-1].after.leader)
+
+
+def test_conversations_lead_to_the_states() -> None:
+    """The conversation of every state leads the library to that state."""
+    exploration = explore(WITH_QUEUE, KAFKA_4_4.healed, bounds=Bounds(states=300))
+    for number in range(0, exploration.states, 20):
+        way = exploration.show(Found(number, None, Contradiction("", "")))
+        leader = way.steps[-1].after.leader
+        assert shown_in(answered(way.conversation, KAFKA_4_4.healed)) == shown(leader)
+        assert digest(way.steps[-1].after) in exploration.digests
+
+
+def test_same_with_several_processes() -> None:
+    """Two processes find what one finds."""
+    apart, alone = (explore(SMALL, KAFKA_4_4.healed, jobs=jobs) for jobs in (2, 1))
+    assert alone.holds
+    assert apart.to_json() == alone.to_json()
+    assert apart.parents == alone.parents
+
+
+def test_goes_on_from_a_file(tmp_path: Path) -> None:
+    """An exploration that has met a bound goes on from a file, and finds what it would have found without."""
+    bug = BUGS["B10"]
+    file = tmp_path / "explored.jsonl.gz"
+    whole = explore(bug.configuration, KAFKA_4_4.healed, bounds=Bounds(states=600))
+    part = explore(bug.configuration, KAFKA_4_4.healed, bounds=Bounds(states=200))
+    assert (part.truncated, part.holds) == (Bound.STATES, False)
+    write_exploration(part, file)
+    again = read_exploration(file)
+    go_on(again, bounds=Bounds(states=600))
+    assert again.to_json() == whole.to_json()
+    assert again.parents == whole.parents
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "field"),
+    [
+        (0, {"sharestate_explored": 2}, "sharestate_explored"),
+        (0, {"profile": "kafka-9"}, "profile"),
+        (0, {"states": 7}, "found"),
+        (1, {"found": "AAAA"}, "found"),
+        (1, {"parents": "AAABAAAAAAA="}, "parents"),
+        (2, {"state": 10_000}, "state"),
+        (2, {"sent": [[3, 0, [], [], False]]}, "sent"),
+        (2, {"log": [9]}, "log"),
+    ],
+)
+def test_refuses_other_files(tmp_path: Path, number: int, change: dict[str, Json], field: str) -> None:
+    """A file that no exploration has written is refused with the field that is wrong."""
+    file = tmp_path / "explored.jsonl"
+    write_exploration(explore(SMALL, KAFKA_4_4.healed, bounds=Bounds(states=20)), file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    lines[number] |= change
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with pytest.raises(ExplorationFileError) as raised:
+        read_exploration(file)
+    assert raised.value.field == field
+
+
+def test_members_are_alike() -> None:
+    """Two members who have changed places make no other state."""
+    leader = explore(configuration((0, 0), (1, 1), members=2), KAFKA_4_4.healed, bounds=Bounds(states=30))
+    states = [leader.show(Found(number, None, Contradiction("", ""))).steps[-1].after for number in range(30)]
+    swapped = {"m1": "m2", "m2": "m1", "": ""}
+    both = 0
+    for state in states:
+        cells = tuple(cell._replace(member_id=swapped[cell.member_id]) for cell in state.leader.cells)
+        both += {cell.member_id for cell in cells if cell.state is RecordState.ACQUIRED} == {"m1", "m2"}
+        assert digest(state._replace(leader=evolve(state.leader, cells=cells))) == digest(state)
+    assert both
+
+
+def test_rules_are_rules() -> None:
+    """Each cause of a transition belongs to a rule that has a heading."""
+    headings = _RULES.read_text(encoding="utf-8")
+    assert RULES.keys() == set(Cause)
+    assert all(f"(rule-{rule.replace('.', '-')})=" in headings for rule in RULES.values())
+
+
+def test_bound_of_time() -> None:
+    """Without time nothing is said to hold."""
+    exploration = explore(SMALL, KAFKA_4_4.healed, bounds=Bounds(seconds=0))
+    assert (exploration.truncated, exploration.holds) == (Bound.SECONDS, False)
+
+
+def test_events_fit_into_numbers() -> None:
+    """The largest configuration has fewer events in a state than numbers have room for."""
+    members, offsets, types = 8, 64, 5
+    assert members * (offsets + types * (offsets + 1) + 1) + 3 * offsets < EVENT_LIMIT
+
+
+def test_done_is_reached() -> None:
+    """Where all states were looked at and nothing was ever done, not everything holds."""
+    exploration = Exploration(around=explore(SMALL, KAFKA_4_4.healed, bounds=Bounds(states=1)).around)
+    assert not exploration.holds
+
+
+def test_configuration_in_json() -> None:
+    """A configuration comes back from JSON as it was."""
+    for bug in BUGS.values():
+        assert Configuration.from_json(bug.configuration.to_json()) == bug.configuration
