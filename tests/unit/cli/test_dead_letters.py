@@ -88,6 +88,18 @@ def test_the_exit_code_is_the_gravest() -> None:
     assert "no log segments of dlq.nothing in this directory" in unread.stderr
 
 
+def test_what_a_torn_file_does_not_show_is_not_lost(tmp_path: Path) -> None:
+    """Letters may be in the batch at which a file ends early: those from then on are not checked, and not lost."""
+    whole = RECORDED / "data" / "dlq.sorters-0" / "00000000000000000000.log"
+    queue = tmp_path / "dlq.sorters-0"
+    queue.mkdir()
+    (queue / whole.name).write_bytes(whole.read_bytes()[:-50])
+    result = dead_letters(QUEUE, queue, "--queue-copied-last", "--history", RECORDED / "history.jsonl.gz")
+
+    assert result.exit_code == 2
+    assert "0 have lost it" in result.output
+
+
 def test_a_plan_and_a_page_are_written(tmp_path: Path) -> None:
     """And nothing else."""
     plan, page = tmp_path / "plan.jsonl", tmp_path / "page.html"
