@@ -26,7 +26,7 @@ Of the APIs that brokers of Kafka announce to clients, what [the test broker](te
   why.
 
 Versions are those that are announced. The test broker announces those of the release whose rules it follows, as far as
-[kio](https://pypi.org/project/kio/) has their schemas."""
+[kio](https://github.com/Aiven-Open/kio) has their schemas."""
 
 SETTINGS: Final = """\
 ## Settings
