@@ -12,6 +12,7 @@ import os
 import sys
 from contextlib import chdir
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -42,8 +43,7 @@ class CompilingHook(BuildHookInterface):  # type: ignore[type-arg] # the configu
         if not _is_asked_for() or version == "editable":
             return
         self._scratch = TemporaryDirectory(prefix="sharestate-")
-        source, built = Path(self.root) / "src", Path(self._scratch.name)
-        compile_into(source, built)
+        built = compiled(Path(self.root) / "src/sharestate", Path(self._scratch.name))
         files = sorted(built.rglob(f"*{'.pyd' if sys.platform == 'win32' else '.so'}"))
         build_data["force_include"] |= {str(file): file.relative_to(built).as_posix() for file in files}
         build_data["infer_tag"], build_data["pure_python"] = True, False
@@ -58,22 +58,22 @@ def _is_asked_for() -> bool:
     return os.environ.get("SHARESTATE_COMPILE") == "1"
 
 
-def compile_into(source: Path, target: Path) -> None:
-    """Compile the modules below *source* that are compiled, and write the results into *target*, below their packages."""
+def compiled(package: Path, scratch: Path) -> Path:
+    """Compile the modules of *package* that are compiled, in *scratch*, and return where they are; as in a wheel."""
     from mypyc.build import mypycify  # noqa: PLC0415 - there is none where nothing is to be compiled
     from setuptools import Distribution  # noqa: PLC0415 - as above
 
-    package = source / "sharestate/partition"
-    modules = [str(file) for file in sorted(package.glob("*.py")) if file.name not in INTERPRETED]
-    os.environ["MYPYPATH"] = str(source)
-    with chdir(target):  # where mypyc writes its C files, and mypy what it remembers
+    copytree(package, scratch / package.name)
+    built = scratch / "built"
+    with chdir(scratch):  # tracebacks have these names, and Python looks for their lines where it imports from
+        modules = [str(file) for file in sorted(Path(package.name, "partition").glob("*.py"))]
         extensions = mypycify(
-            ["--strict", "--explicit-package-bases", "--config-file=", *modules],
-            target_dir=str(target / "c"),
+            ["--strict", "--config-file=", *(name for name in modules if Path(name).name not in INTERPRETED)],
             opt_level=os.environ.get("SHARESTATE_OPTIMIZE", "3"),
             debug_level="0",
         )
-        building = Distribution({"name": "sharestate", "ext_modules": extensions}).get_command_obj("build_ext")
-        building.build_lib, building.build_temp = str(target), str(target / "o")
+        building = Distribution({"name": package.name, "ext_modules": extensions}).get_command_obj("build_ext")
+        building.build_lib, building.build_temp = str(built), "objects"
         building.ensure_finalized()
         building.run()
+    return built
