@@ -2,9 +2,9 @@
 Run tests against a wheel, out of reach of the source: ``against_wheel.py this|others|compiled PYTEST-ARGUMENTS``.
 
 With the Python that runs this, or with each other supported version, the wheel in `dist` and its extras are installed
-into a fresh environment; or with this Python the compiled one in `build/compiled`. The tests are those of the sdist, unpacked elsewhere and without its `src`; the examples in the
-installed package's docstrings are among them, and mypy --strict checks `tests/typing/api.py` against it. A version that
-the machine does not have is skipped, and that is said.
+into a fresh environment; or with this Python the compiled wheel in `build/compiled`. The tests are those of the sdist,
+unpacked elsewhere and without its `src`; the examples in the installed package's docstrings may be among them, and mypy
+--strict checks `tests/typing/api.py` against it. A version that the machine does not have is skipped, and that is said.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ SUPPORTED = ("3.11", "3.12", "3.13")
 WHERE = "import sharestate; print(sharestate.__file__)"
 VERSION = "import ensurepip, sys, venv; print('{}.{}'.format(*sys.version_info))"
 
+_PARTITION = "tests/unit/partition/test_"
 NOT_OF_COMPILED = {
-    "tests/unit/partition/test_interrupted.py::test_a_change_is_withdrawn_wherever_it_fails": "traces lines",
-    "tests/unit/partition/test_interrupted.py::test_cells_are_made_before_locks_change": "puts functions in place of ours",
-    "tests/unit/partition/test_invariants.py::test_a_planted_contradiction_is_caught[overlapping_batches]": "sets a Final",
-    "tests/unit/partition/test_invariants.py::test_a_planted_contradiction_is_caught[reversed_batch]": "sets a Final",
-    "tests/unit/partition/test_invariants.py::test_every_invariant_has_its_contradiction": "sets a Final",
-    "tests/unit/values/test_descriptions.py::test_the_docstring_of_a_class_describes_its_fields[sharestate.GapWindow]": (
-        "mypyc keeps no docstrings of named tuples"
-    ),
+    f"{_PARTITION}interrupted.py::test_a_change_is_withdrawn_wherever_it_fails": "traces lines",
+    f"{_PARTITION}interrupted.py::test_cells_are_made_before_locks_change": "puts functions in the place of ours",
+    f"{_PARTITION}invariants.py::test_a_planted_contradiction_is_caught[overlapping_batches]": "sets what is final",
+    f"{_PARTITION}invariants.py::test_a_planted_contradiction_is_caught[reversed_batch]": "sets what is final",
+    f"{_PARTITION}invariants.py::test_every_invariant_has_its_contradiction": "sets what is final",
+    "tests/unit/values/test_descriptions.py": "mypyc keeps no docstrings of named tuples, such as GapWindow",
 }
 """Tests that cannot be of a compiled library, and why: they do to its modules what only Python lets them do."""
 

@@ -26,12 +26,9 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
         MalformedInputError: A part is of the wrong type, or there are more than MAX_TYPES types.
         InvalidRequestError: A range is reversed, or has neither one type nor one for each offset.
     """
-    # Their types are not known yet, and where this is compiled an annotation would be believed.
-    entries: tuple[Any, ...] = (
-        tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
-    )
+    batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
     single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
-    for batch in entries:
+    for batch in batches:
         try:
             first, last, types = batch
             if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
@@ -45,9 +42,9 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
                     continue
         except (TypeError, ValueError, LookupError, OverflowError):
             pass
-        index = next(index for index, each in enumerate(entries) if each is batch)  # to count along would take long
+        index = next(index for index, each in enumerate(batches) if each is batch)  # to count along would take long
         _refuse(batch, f"batches[{index}]")
-    return entries
+    return batches
 
 
 def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed

@@ -89,7 +89,7 @@ class FinalWrite:
         self.dead_letters: Final = dead_letters
         """The records that go to the dead-letter queue once the write is answered."""
         self.wakes: Final = wakes
-        """True if its answer wakes fetches when the SPSO advances; the commands that issue the others have woken them."""
+        """True if its answer wakes fetches when the SPSO advances; commands that issue the others have woken them."""
 
 
 WriteContent: TypeAlias = tuple[int, Sequence[StateBatch]]
