@@ -24,8 +24,12 @@ SUPPORTED = ("3.11", "3.12", "3.13")
 WHERE = "import sharestate; print(sharestate.__file__)"
 VERSION = "import ensurepip, sys, venv; print('{}.{}'.format(*sys.version_info))"
 
+_KIP_POLICY = "tests/property/test_kip_policy.py::test_"
 _PARTITION = "tests/unit/partition/test_"
 NOT_OF_COMPILED = {
+    f"{_KIP_POLICY}every_write_is_that_of_the_plain_rule": "puts a class in the place of ours",
+    f"{_KIP_POLICY}what_is_kept_from_write_to_write_changes_none": "puts a class in the place of ours",
+    "tests/property/test_record_oracle.py::test_an_old_rule_in_the_library_is_found": "plants bugs in modules",
     f"{_PARTITION}interrupted.py::test_a_change_is_withdrawn_wherever_it_fails": "traces lines",
     f"{_PARTITION}interrupted.py::test_cells_are_made_before_locks_change": "puts functions in the place of ours",
     f"{_PARTITION}invariants.py::test_a_planted_contradiction_is_caught[overlapping_batches]": "sets what is final",
