@@ -124,8 +124,8 @@ def judge_on_spark(directory: Path, count: int) -> None:
     megabytes = sum(path.stat().st_size for path in paths) / 1e6
     broken = sum(verdict["broken"] for verdict in judged["verdicts"])
     print(  # noqa: T201 - what it is for
-        f"{judged['operations']:,} operations, {judged['records']:,} records, {broken} findings: {seconds:.0f} s, with the"
-        f" start of Spark; {megabytes:,.0f} MB of files"
+        f"{judged['operations']:,} operations, {judged['records']:,} records, {broken} findings: {seconds:.0f} s,"
+        f" with the start of Spark; {megabytes:,.0f} MB of files"
     )
 
 
