@@ -379,7 +379,7 @@ def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
         (["--rounds", "0"], "--rounds takes 1 or more"),
         (["--workload", "half"], "invalid choice: 'half'"),
         (["--workload", WHOLE, "--write", "page.md"], "--write takes all workloads"),
-        (["--no-jvm"], "--no-jvm takes --base or --instructions"),
+        (["--no-jvm"], "--no-jvm takes --base, --wheel or --instructions"),
         (["--operations", "--base", "main"], "--operations takes --no-jvm"),
     ],
 )
