@@ -32,7 +32,7 @@ REQUIRED: Final = ["attrs", "mypy>=2.4,<3", "setuptools", "sortedcontainers-stub
 """What compiling takes; without it, nothing but hatchling is needed."""
 
 
-class CompilingHook(BuildHookInterface):  # type: ignore[type-arg] # the configuration of which builder: of any
+class CompilingHook(BuildHookInterface):
     """What hatchling asks before it builds a wheel."""
 
     def dependencies(self) -> list[str]:
