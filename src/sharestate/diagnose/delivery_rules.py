@@ -11,6 +11,7 @@ from sharestate.diagnose.partition_facts import PartitionFacts
 from sharestate.diagnose.rule import DiagnosisRule, Evidence, RuleNeed, Severity, lasting, share
 from sharestate.explain.outcomes import End
 from sharestate.values.effects import Cause
+from sharestate.values.records import RecordState
 
 _FEWEST: Final = 20
 """Below so many deliveries that have ended, a part of them says nothing. [deliveries]"""
@@ -171,7 +172,8 @@ def _outage(facts: PartitionFacts) -> Evidence | None:
 
 
 def _near_limit(facts: PartitionFacts) -> Evidence | None:
-    found = [each for each in facts.overview.near_limit if each.delivery_count > 1]
+    # a first delivery that is under way is nothing to be looked at, even if it is the last but one
+    found = [each for each in facts.overview.near_limit if each.delivery_count > 1 or each.state is RecordState.AVAILABLE]
     if not found:
         return None
     return {

@@ -17,9 +17,10 @@ from sharestate.diagnose.rule import (
 )
 from sharestate.explain.sentences import UNSAID, Unsaid
 from sharestate.explain.words import duration
-from sharestate.partition.record_machine import TERMINAL
 from sharestate.state_topic import RebuiltPartition
-from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.state_topic.rebuild import is_count_below_stored, is_count_beyond_log
+from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit
+from sharestate.values.requests import UNINITIALIZED_COUNT
 
 _STUCK_AFTER: Final = 10
 """After how many changes an SPSO that has not moved is stuck, as ``state rebuild`` has it. [records]"""
@@ -43,12 +44,6 @@ class StoredFacts(NamedTuple):
     max_record_locks: int = 2000
     last_ms: int | None = None
 
-    @property
-    def in_flight(self) -> int:
-        """From the SPSO to the last record of which something is stored. [offsets]"""
-        state = self.rebuilt.state
-        return state.state_batches[-1].last_offset - state.start_offset + 1 if state.state_batches else 0
-
     def count(self, *states: RecordState, least: int = 0) -> int:
         """Return how many records are in one of *states*, and were delivered so often at least. [records]"""
         return sum(
@@ -68,12 +63,14 @@ def _lag_unknown(facts: StoredFacts) -> Evidence | None:
 
 
 def _wrong_lag(facts: StoredFacts) -> Evidence | None:
-    count, end = facts.rebuilt.state.delivery_complete_count, facts.log_end_offset
-    lag = None if end is None else facts.rebuilt.lag(end)
-    if count < -1:
+    state, end = facts.rebuilt.state, facts.log_end_offset
+    count = state.delivery_complete_count
+    if count < UNINITIALIZED_COUNT:
         return {"count": count, "why": "it is below zero (F2)"}
-    if lag is not None and lag < 0:
-        return {"count": count, "why": f"with it the lag is {lag}, below zero"}
+    if is_count_below_stored(state):
+        return {"count": count, "why": f"{facts.rebuilt.terminal_count:,} records are stored as done (F2, B23)"}
+    if end is not None and is_count_beyond_log(state, end):
+        return {"count": count, "why": f"with it the lag is {facts.rebuilt.lag(end)}, below zero"}
     return None
 
 
@@ -89,15 +86,15 @@ def _stuck(facts: StoredFacts) -> Evidence | None:
 
 def _near_limit(facts: StoredFacts) -> Evidence | None:
     limit = facts.delivery_count_limit
-    near = [
-        each
+    near = (
+        each.first_offset
         for each in facts.rebuilt.state.state_batches
-        if each.delivery_state not in TERMINAL and each.delivery_count >= max(limit - 1, 2)
-    ]
-    if not near:
+        if is_near_limit(each.delivery_state, each.delivery_count, limit)
+    )
+    offset = next(near, None)
+    if offset is None:
         return None
-    records = sum(each.last_offset - each.first_offset + 1 for each in near)
-    return {"records": records, "offset": near[0].first_offset, "limit": limit}
+    return {"records": facts.rebuilt.count_near_limit(limit), "offset": offset, "limit": limit}
 
 
 def _given_up(facts: StoredFacts) -> Evidence | None:
@@ -110,14 +107,14 @@ def _given_up(facts: StoredFacts) -> Evidence | None:
 
 
 def _full(facts: StoredFacts) -> Evidence | None:
-    if facts.in_flight < facts.max_record_locks:
+    in_flight, terminal = facts.rebuilt.in_flight_count, facts.rebuilt.terminal_count
+    if in_flight < facts.max_record_locks:
         return None
-    terminal = facts.rebuilt.terminal_count
     return {
-        "in_flight": facts.in_flight,
+        "in_flight": in_flight,
         "locks": facts.max_record_locks,
         "terminal": terminal,
-        "part": share(terminal, facts.in_flight),
+        "part": share(terminal, in_flight),
         "offset": facts.rebuilt.state.start_offset,
     }
 
@@ -153,8 +150,9 @@ STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
         name="stored-wrong-lag",
         title="Kafka's lag is wrong",
         severity=Severity.WARNING,
-        when="the stored delivery complete count cannot be right: it is below -1, or the lag with it is below zero",
-        source="[F2](kafka-bugs.md#bug-f2), [B22](kafka-bugs.md#bug-b22), KIP-1226",
+        when="the stored delivery complete count cannot be right: it is below -1, or lower than the number of records"
+        " that are stored as done, or the lag with it is below zero though the log does not end below the SPSO",
+        source="[F2](kafka-bugs.md#bug-f2), [B22](kafka-bugs.md#bug-b22), [B23](kafka-bugs.md#bug-b23), KIP-1226",
         evidence="The stored delivery complete count is {count}: {why}.",
         advice="Do not scale or alert by this lag; it is right again once another leader has read the state and"
         " written.",
@@ -175,7 +173,7 @@ STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
         name="stored-near-limit",
         title="records have one delivery left",
         severity=Severity.NOTICE,
-        when="records that are not done were delivered twice or more, and have one delivery left or none",
+        when="records that are not done were delivered, and have one delivery left or none",
         source="[`share.delivery.count.limit`](configuration.md)",
         evidence="{records:record}, from {offset} on, have one delivery left of {limit}, or none.",
         advice="Look at record {offset} before it is given up.",

@@ -25,7 +25,7 @@ from sharestate.coordinator import (
     StoredState,
 )
 from sharestate.errors import MalformedInputError, RecordFormatError, UnknownRecordTypeError, UnreadableFileError
-from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
@@ -80,6 +80,16 @@ def terminal_count(state: StoredState) -> int:
     return sum(last - first + 1 for first, last, of_record, _ in state.state_batches if of_record in TERMINAL)
 
 
+def is_count_below_stored(state: StoredState) -> bool:
+    """Return whether the delivery complete count is lower than the number of records that are stored as done."""
+    return UNINITIALIZED_COUNT != state.delivery_complete_count < terminal_count(state)
+
+
+def is_count_beyond_log(state: StoredState, log_end_offset: int) -> bool:
+    """Return whether the delivery complete count is higher than the number of records from the SPSO to the log end."""
+    return state.start_offset >= 0 and 0 <= log_end_offset - state.start_offset < state.delivery_complete_count
+
+
 class RebuiltPartition(NamedTuple):
     """
     A share partition as the topic has it.
@@ -112,12 +122,18 @@ class RebuiltPartition(NamedTuple):
         return self.change_count >= change_count and self.terminal_count > 0
 
     def count_near_limit(self, delivery_count_limit: int) -> int:
-        """Return how many records that are not terminal have one delivery left, or none."""
+        """Return how many records have been delivered, and have one delivery left or none. [records]"""
         return sum(
             last - first + 1
             for first, last, state, count in self.state.state_batches
-            if state not in TERMINAL and count >= delivery_count_limit - 1
+            if is_near_limit(state, count, delivery_count_limit)
         )
+
+    @property
+    def in_flight_count(self) -> int:
+        """From the SPSO to the last record of which something is stored; 0 without an SPSO. [offsets]"""
+        start, batches = self.state.start_offset, self.state.state_batches
+        return max(batches[-1].last_offset + 1 - start, 0) if batches and start >= 0 else 0
 
     def lag(self, log_end_offset: int) -> int | None:
         """
