@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 from rich.text import Text
 
+from sharestate.broker_log.settings import field_of
 from sharestate.cli.exits import NoVerdict, exit_code_of_diagnosis
 from sharestate.cli.partition_choice import group_option, partition_option, profile_option, topic_option
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
-from sharestate.cli.state import DELIVERY_COUNT_LIMIT, PATH, read_topic, servers_option, settings_option
+from sharestate.cli.state import PATH, read_topic, servers_option, settings_option
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.diagnose import (
     Comparison,
@@ -39,9 +42,6 @@ _SHOWN: Final = 3
 
 _SHOWN_CHANGES: Final = 12
 """How many measures are shown that have changed; ``--json`` has all."""
-
-_MAX_RECORD_LOCKS: Final = 2000
-"""``group.share.partition.max.record.locks``, as brokers have it by default. [records]"""
 
 _STYLES: Final = {"critical": "bold red", "warning": "yellow", "notice": ""}
 
@@ -70,18 +70,14 @@ Wanted = tuple[str | None, str | None, int | None]
 @click.option(
     "--delivery-limit",
     type=click.IntRange(min=1),
-    default=DELIVERY_COUNT_LIMIT,
-    show_default=True,
     metavar="DELIVERIES",
-    help="The groups' delivery count limit, which the state topic does not say.",
+    help="Of the state topic: the groups' delivery count limit. A cluster is asked; else 5 is assumed.",
 )
 @click.option(
     "--max-record-locks",
     type=click.IntRange(min=1),
-    default=_MAX_RECORD_LOCKS,
-    show_default=True,
     metavar="RECORDS",
-    help="The groups' share.partition.max.record.locks, likewise.",
+    help="Likewise their share.partition.max.record.locks; else 2000 is assumed.",
 )
 @group_option
 @topic_option
@@ -109,8 +105,8 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     servers: str | None,
     settings_path: Path | None,
     paths: tuple[str, ...],
-    delivery_limit: int,
-    max_record_locks: int,
+    delivery_limit: int | None,
+    max_record_locks: int | None,
     group_id: str | None,
     topic: str | None,
     partition: int | None,
@@ -138,9 +134,10 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     if other is not None and (source is None or page is not None):
         message = "--against compares two histories, and goes without --html."
         raise click.UsageError(message)
+    limits = {"delivery_count_limit": delivery_limit, "max_record_locks": max_record_locks}
+    _expect_sense(context, is_history=source is not None)
     with no_verdicts():
         if source is None:
-            limits = delivery_limit, max_record_locks
             found = _stored(servers, settings_path, paths, limits, wanted)
         else:
             facts = _read(source, profile_name, wanted)
@@ -161,6 +158,23 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     context.exit(exit_code_of_diagnosis(has_findings=bool(found.findings), is_whole=not found.not_checked))
 
 
+_OF_STATE_TOPIC: Final = ("delivery_limit", "max_record_locks", "settings_path")
+_OF_HISTORY: Final = ("profile_name",)
+
+
+def _expect_sense(context: click.Context, *, is_history: bool) -> None:
+    """Refuse options that would have no effect."""
+    of_other, why = (
+        (_OF_STATE_TOPIC, "is for the state topic (--bootstrap, --state); a history has the settings of its groups")
+        if is_history
+        else (_OF_HISTORY, "is for a history; what the state topic proves is so by the rules of every release")
+    )
+    for option in context.command.params:
+        if option.name in of_other and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT:
+            message = f"{option.opts[0]} {why}."
+            raise click.UsageError(message)
+
+
 def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
     group_id, topic, partition = wanted
 
@@ -179,10 +193,14 @@ def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
 
 
 def _stored(
-    servers: str | None, settings_path: Path | None, paths: tuple[str, ...], limits: tuple[int, int], wanted: Wanted
+    servers: str | None,
+    settings_path: Path | None,
+    paths: tuple[str, ...],
+    limits: Mapping[str, int | None],
+    wanted: Wanted,
 ) -> Diagnosis:
     state = StateTopic()
-    ends, names = read_topic(state, servers, settings_path, paths)
+    ends, names, configs = read_topic(state, servers, settings_path, paths, asks_configs=True)
     group_id, topic, partition = wanted
     chosen = [
         each
@@ -199,9 +217,15 @@ def _stored(
         records=sum(each.counts.total() for each in state.partitions.values()),
         log_ends=ends,
         topics=names,
-        delivery_count_limit=limits[0],
-        max_record_locks=limits[1],
+        configs={each.key.group_id: _limits(configs.get(each.key.group_id, {}), limits) for each in chosen},
+        last_ms=state.last_timestamp_ms if servers is None else time.time_ns() // 1_000_000,
     )
+
+
+def _limits(configs: Mapping[str, str], given: Mapping[str, int | None]) -> dict[str, int]:
+    """Return what was given, and what a cluster says of a group besides."""
+    found = {field: value for name, text in configs.items() for field, value in field_of(name, text).items()}
+    return found | {name: value for name, value in given.items() if value is not None}
 
 
 # ---- for people

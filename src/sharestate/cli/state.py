@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 from rich.console import Console
@@ -162,7 +162,7 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if something cannot be read or written.
     """
     topic = StateTopic(COORDINATOR_PROFILES[profile_name])
-    ends, names = read_topic(topic, servers, settings_path, paths)
+    ends, names, _ = read_topic(topic, servers, settings_path, paths)
     if as_json:
         documents = (
             _named(each.to_json(), each.key, names) | _log_end(each, ends) for each in topic.share_partitions()
@@ -172,14 +172,34 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
         print_topic(topic, delivery_limit, stuck_after, ends, names)
 
 
+class AroundTopic(NamedTuple):
+    """
+    What is known besides the records of the state topic.
+
+    Attributes:
+        log_ends: Where the logs of its share partitions end; None if no cluster was asked.
+        names: The names of topics by their ids.
+        configs: The settings of groups, as far as a cluster was asked, and says them.
+    """
+
+    log_ends: Mapping[SharePartitionKey, int] | None
+    names: dict[str, str]
+    configs: Mapping[str, Mapping[str, str]]
+
+
 def read_topic(
-    topic: StateTopic, servers: str | None, settings_path: Path | None, paths: tuple[str, ...]
-) -> tuple[Mapping[SharePartitionKey, int] | None, dict[str, str]]:
+    topic: StateTopic,
+    servers: str | None,
+    settings_path: Path | None,
+    paths: tuple[str, ...],
+    *,
+    asks_configs: bool = False,
+) -> AroundTopic:
     """
     Read what a live cluster has of the state topic, or files; the command ends if that is not possible.
 
     Returns:
-        Where the logs of its share partitions end, None if no cluster was asked; and the names of topics by their ids.
+        What is known besides; the settings of groups only if *asks_configs*.
     """
     with _opened(servers, settings_path, paths) as cluster:
         if cluster is not None and not paths:
@@ -188,8 +208,12 @@ def read_topic(
         else:
             with _reading(paths) as (files, progress):
                 topic.read(files, progress.read)
-        ends = None if cluster is None else cluster.log_end_offsets(each.key for each in topic.share_partitions())
-        return ends, topic_names(cluster, paths)
+        names = topic_names(cluster, paths)
+        if cluster is None:
+            return AroundTopic(None, names, {})
+        keys = [each.key for each in topic.share_partitions()]
+        groups = sorted({key.group_id for key in keys}) if asks_configs else ()
+        return AroundTopic(cluster.log_end_offsets(keys), names, cluster.group_configs(groups, passes_over=True))
 
 
 @state_group.command("explain", short_help="Show what the topic says of one record.")

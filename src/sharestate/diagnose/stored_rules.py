@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from attrs import evolve
+
+from sharestate.diagnose.delivery_rules import first_few
 from sharestate.diagnose.diagnosis import Diagnosis, by_severity
 from sharestate.diagnose.rule import (
     DiagnosisFinding,
@@ -19,6 +23,7 @@ from sharestate.explain.sentences import UNSAID, Unsaid
 from sharestate.explain.words import duration
 from sharestate.state_topic import RebuiltPartition
 from sharestate.state_topic.rebuild import is_count_below_stored, is_count_beyond_log
+from sharestate.values.config import ShareConfig
 from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit
 from sharestate.values.requests import UNINITIALIZED_COUNT
 
@@ -35,13 +40,13 @@ class StoredFacts(NamedTuple):
         log_end_offset: The offset after the last record of the log; None if it is not known.
         delivery_count_limit: The group's. [deliveries]
         max_record_locks: The group's. [records]
-        last_ms: The timestamp of the last record of the topic; None if it is not known. [ms since 1970]
+        last_ms: Until when durations count; None if it is not known. [ms since 1970]
     """
 
     rebuilt: RebuiltPartition
     log_end_offset: int | None
-    delivery_count_limit: int = 5
-    max_record_locks: int = 2000
+    delivery_count_limit: int
+    max_record_locks: int
     last_ms: int | None = None
 
     def count(self, *states: RecordState, least: int = 0) -> int:
@@ -79,7 +84,8 @@ def _stuck(facts: StoredFacts) -> Evidence | None:
     if not rebuilt.is_stuck(_STUCK_AFTER):
         return None
     since, last = rebuilt.start_timestamp_ms, facts.last_ms
-    lasted = duration(max(0, last - since) * 1000) if since is not None and last is not None else None
+    at_least = " or longer" if rebuilt.is_since_before else ""
+    lasted = f"{duration(max(0, last - since) * 1000)}{at_least}" if since is not None and last is not None else None
     offset, changes = rebuilt.state.start_offset, rebuilt.change_count
     return {"offset": offset, "changes": changes, "terminal": rebuilt.terminal_count, "lasted": lasted}
 
@@ -193,14 +199,28 @@ STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
 """The rules on what the state topic has."""
 
 
+_DEFAULTS: Final = ShareConfig()
+_LIMITS: Final[Mapping[str, str]] = MappingProxyType(
+    {"delivery_count_limit": "share.delivery.count.limit", "max_record_locks": "share.partition.max.record.locks"}
+)
+
+
+def _assumed(partitions: Iterable[RebuiltPartition], configs: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield which settings are assumed, and of which groups."""
+    groups = sorted({each.key.group_id for each in partitions})
+    for field, name in _LIMITS.items():
+        unknown = [f"group {each}" for each in groups if field not in configs.get(each, {})]
+        if unknown:
+            yield f"Assumed, as it is not known: {name} is {getattr(_DEFAULTS, field):,}, of {first_few(unknown)}."
+
+
 def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
     partitions: Iterable[RebuiltPartition],
     *,
     records: int,
     log_ends: Mapping[SharePartitionKey, int] | None = None,
     topics: Mapping[str, str] | None = None,
-    delivery_count_limit: int = 5,
-    max_record_locks: int = 2000,
+    configs: Mapping[str, Mapping[str, int]] | None = None,
     last_ms: int | None = None,
 ) -> Diagnosis:
     """
@@ -211,15 +231,17 @@ def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
         records: How many records of the topic they were rebuilt from. [records]
         log_ends: Where their logs end, as far as that is known; None if no cluster was asked.
         topics: The names of topics by their ids.
-        delivery_count_limit: ``share.delivery.count.limit`` of the groups. [deliveries]
-        max_record_locks: ``share.partition.max.record.locks`` of the groups. [records]
-        last_ms: The timestamp of the last record of the topic, from which durations count. [ms since 1970]
+        configs: ``delivery_count_limit`` and ``max_record_locks`` of each group, as far as they are known; where they
+            are not, Kafka's defaults are assumed, and a note says so.
+        last_ms: Until when durations count: now, or the timestamp of the last record of the topic. [ms since 1970]
     """
-    findings, not_checked, partitions = [], [], tuple(partitions)
+    findings, not_checked, partitions, configs = [], [], tuple(partitions), configs or {}
     for rebuilt in partitions:
         place = DiagnosisPlace(rebuilt.key.group_id, rebuilt.key.topic_id, rebuilt.key.partition)
         end = None if log_ends is None else log_ends.get(rebuilt.key)
-        facts = StoredFacts(rebuilt, end, delivery_count_limit, max_record_locks, last_ms)
+        of_group = configs.get(rebuilt.key.group_id, {})
+        config = evolve(_DEFAULTS, **{name: of_group[name] for name in _LIMITS if name in of_group})
+        facts = StoredFacts(rebuilt, end, config.delivery_count_limit, config.max_record_locks, last_ms)
         for rule in STORED_RULES:
             evidence = rule.judge(facts)
             if evidence is not None:
@@ -227,7 +249,7 @@ def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
             elif rule.name == "stored-wrong-lag" and end is None:
                 not_checked.append(NotChecked(rule, place, "where the log ends is not known; --bootstrap asks"))
     unsaid = [each for each in Unsaid if each is not Unsaid.LOG or log_ends is None]
-    notes = ("The state topic does not say:", *(f"  {UNSAID[each]}" for each in unsaid))
+    notes = (*_assumed(partitions, configs), "The state topic does not say:", *(f"  {UNSAID[each]}" for each in unsaid))
     return Diagnosis(
         (), tuple(by_severity(findings)), tuple(not_checked), notes, topics or {}, len(partitions), records
     )

@@ -195,6 +195,7 @@ class StatePartition:
         last_offset: The offset of the last record; None if there is none.
         counts: The number of records of each kind: "snapshot", "update", "tombstone" and "unknown". [records]
         starts: Since when each share partition has its SPSO.
+        last_timestamp_ms: The greatest timestamp of a record; None if no file says it. [ms since 1970]
     """
 
     def __init__(self, number: int | None, profile: CoordinatorProfile) -> None:
@@ -205,6 +206,7 @@ class StatePartition:
         self.last_offset: int | None = None
         self.counts: Counter[str] = Counter()
         self.starts: dict[SharePartitionKey, StandingStart] = {}
+        self.last_timestamp_ms: int | None = None
 
     def share_partitions(self) -> Iterator[RebuiltPartition]:
         """Yield the share partitions that are stored in it, in the order in which they came up."""
@@ -263,6 +265,8 @@ class StatePartition:
             logged.refuse(f"offset {offset} follows offset {self.last_offset}", "offset")
         record = self._replayed(offset, logged)
         self.last_offset = offset
+        if logged.timestamp_ms is not None:
+            self.last_timestamp_ms = max(logged.timestamp_ms, self.last_timestamp_ms or 0)
         if self.first_offset is None:
             self.first_offset = offset
         return record
@@ -362,6 +366,12 @@ class StateTopic:
             self._batches_left += _BATCHES_OF_RECORD - (0 if state is None else len(state.state_batches))
             self.bytes_by_group[record.key.group_id] += len(logged.key) + len(logged.value or b"")
         return record
+
+    @property
+    def last_timestamp_ms(self) -> int | None:
+        """The greatest timestamp of a record; None if no file says it. [ms since 1970]"""
+        times = (partition.last_timestamp_ms for partition in self.partitions.values())
+        return max((each for each in times if each is not None), default=None)
 
     def share_partitions(self) -> list[RebuiltPartition]:
         """Return every share partition, by group, topic and partition."""

@@ -59,7 +59,10 @@ def test_parts_that_count_the_same_agree(limit: int) -> None:
         found = {
             each.rule.name: each.facts
             for each in diagnose_stored(
-                [rebuilt], records=1, log_ends={KEY: end}, delivery_count_limit=limit, max_record_locks=5
+                [rebuilt],
+                records=1,
+                log_ends={KEY: end},
+                configs={"g": {"delivery_count_limit": limit, "max_record_locks": 5}},
             ).findings
         }
         explained = explain_stored(rebuilt, None, None, delivery_count_limit=limit, log_end_offset=end)
