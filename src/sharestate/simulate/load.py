@@ -73,7 +73,11 @@ def _same(value: Any) -> Any:  # noqa: ANN401 - as it is
 
 
 def _integer_of(text: str) -> int:
-    return int(text.replace(",", "").replace("_", ""))
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        message = f"expected a whole number such as 20 or 10,000, got {brief(text)}"
+        raise ValueError(message) from None
 
 
 def _whole_ms(text: str) -> int:
@@ -85,7 +89,11 @@ def _whole_ms(text: str) -> int:
 
 
 def _rate_of(text: str) -> float:
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        message = f"expected a rate such as 0.02 or 2%, got {brief(text)}"
+        raise ValueError(message) from None
 
 
 def _boolean_of(text: str) -> bool:
