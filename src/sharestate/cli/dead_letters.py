@@ -285,9 +285,7 @@ class _Inputs:
 
         return None if self._archived is None else StateGiven(archived=self._archived, names=self._names | ids)
 
-    def groups(
-        self, group_ids: Sequence[str], other_group_ids: Sequence[str], contents: QueueContents
-    ) -> QueueGroups:
+    def groups(self, group_ids: Sequence[str], other_group_ids: Sequence[str], contents: QueueContents) -> QueueGroups:
         """Return which groups have the queue: those that are named, and what a live cluster says of the others."""
         from sharestate.dead_letter_topic import QueueGroups  # noqa: PLC0415 - as above
 

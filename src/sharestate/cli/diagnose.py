@@ -27,6 +27,7 @@ from sharestate.diagnose import (
     HistoryFacts,
     NotChecked,
     compare,
+    computed_lines,
     diagnose,
     diagnose_stored,
     read_facts,
@@ -42,6 +43,9 @@ _SHOWN: Final = 3
 
 _SHOWN_CHANGES: Final = 12
 """How many measures are shown that have changed; ``--json`` has all."""
+
+_ADVISED_S: Final = 60
+"""How long settings are computed for. [s of CPU]"""
 
 _STYLES: Final = {"critical": "bold red", "warning": "yellow", "notice": ""}
 
@@ -83,6 +87,12 @@ Wanted = tuple[str | None, str | None, int | None]
 @topic_option
 @partition_option
 @profile_option
+@click.option(
+    "--advise",
+    "is_advised",
+    is_flag=True,
+    help="Compute what other settings would have changed, by simulating the load that the history shows.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option(
     "--html",
@@ -111,6 +121,7 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     topic: str | None,
     partition: int | None,
     profile_name: str,
+    is_advised: bool,
     as_json: bool,
     page: Path | None,
     source: Path | None,
@@ -122,6 +133,9 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     once, and each share partition is judged by rules, which docs/diagnose.md lists. What a rule needs and the history
     does not say is not checked, with the reason.
 
+    With --advise, findings about settings have what others would have changed: locks, polls, limits and members are
+    tried on the load that the history shows, for a minute of CPU at the most.
+
     With --bootstrap or --state, what the state topic proves: no members, no times of processing, no causes.
 
     Exit code: 0 if nothing was found, 1 if something was (with --against: if something differs), or 2 if nothing was
@@ -131,8 +145,8 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     if (source is None) == (servers is None and not paths):
         message = "Give either a history, or --bootstrap or --state." if source else "Missing argument 'HISTORY'."
         raise click.UsageError(message)
-    if other is not None and (source is None or page is not None):
-        message = "--against compares two histories, and goes without --html."
+    if other is not None and (source is None or page is not None or is_advised):
+        message = "--against compares two histories, and goes without --html and --advise."
         raise click.UsageError(message)
     limits = {"delivery_count_limit": delivery_limit, "max_record_locks": max_record_locks}
     _expect_sense(context, is_history=source is not None)
@@ -146,6 +160,8 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
                 _print([write_json(compared.to_json())] if as_json else _compared_lines(compared))
                 context.exit(_code_of_comparison(compared))
             found = diagnose(facts)
+            if is_advised:
+                found = _advised(found, source)
     if page is not None:
         from sharestate.report import diagnosis_page  # noqa: PLC0415 - loaded where a page is asked for
 
@@ -159,7 +175,7 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
 
 
 _OF_STATE_TOPIC: Final = ("delivery_limit", "max_record_locks", "settings_path")
-_OF_HISTORY: Final = ("profile_name",)
+_OF_HISTORY: Final = ("profile_name", "is_advised")
 
 
 def _expect_sense(context: click.Context, *, is_history: bool) -> None:
@@ -190,6 +206,19 @@ def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
         message = f"no such share partition is in {source}"
         raise NoVerdict(message)
     return facts
+
+
+def _advised(found: Diagnosis, source: Path) -> Diagnosis:
+    from sharestate.simulate import advise_findings  # noqa: PLC0415 - what most diagnoses do without
+
+    give_up_s = time.process_time() + _ADVISED_S
+    with progress("simulating") as bar:
+        return advise_findings(
+            found,
+            source,
+            is_over=lambda: time.process_time() > give_up_s,
+            watch=lambda history: watched(history, bar),
+        )
 
 
 def _stored(
@@ -263,6 +292,7 @@ def _finding_lines(findings: Sequence[DiagnosisFinding], found: Diagnosis) -> It
     if len(findings) > _SHOWN:
         yield f"  and {counted(len(findings) - _SHOWN, 'share partition')} more (--json)"
     yield f"  What to do: {findings[0].advice}"
+    yield from (f"  Computed: {line}" for line in computed_lines(findings))
 
 
 def _not_checked_lines(found: Diagnosis) -> Iterator[str]:

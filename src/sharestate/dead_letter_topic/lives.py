@@ -87,7 +87,6 @@ class LetterLives:
         """Replay the history."""
         groups = {key.group_id for key in wanted}
 
-
         def begin(key: tuple[str, str, int], *, lacks: frozenset[str], budget: ReplayBudget) -> PartitionLife:
             listed = _LISTED if key[0] in groups else 0
             return PartitionLife(key, profile=profile, lacks=lacks, listed=listed, budget=budget)
@@ -165,11 +164,11 @@ class LetterLives:
             without_life = sum(last - first + 1 for first, last in ranges) - _common(ranges, known)
             if without_life:
                 check.not_checked["letters of records whose end is not in the history"] += without_life
-        for group_id, records in (+self._handed_by_others).items():
+        for group_id, handed in (+self._handed_by_others).items():
             if group_id in groups.other_group_ids:
-                check.other_groups[group_id] += records
+                check.other_groups[group_id] += handed
             else:
-                check.note_unknown_group(group_id, records, groups.reason(group_id))
+                check.note_unknown_group(group_id, handed, groups.reason(group_id))
         if self.unlisted:
             check.not_checked["records that were given up, beyond those that are kept of the history"] += self.unlisted
         return check

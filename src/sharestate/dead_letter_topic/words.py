@@ -109,7 +109,7 @@ def check_lines(check: LetterCheck) -> Iterator[str]:
     if check.other_groups:
         yield f"Not looked at are records of groups with another queue: {_groups(check.other_groups)}."
     if check.unknown_groups:
-        yield f"Not known is whether this is the queue of groups without a letter here: {_groups(check.unknown_groups)}."
+        yield f"Whether this is the queue of groups without a letter is not known: {_groups(check.unknown_groups)}."
         yield "  Name those whose queue this is (--group), and those that have another one (--other-group)."
 
 

@@ -173,7 +173,9 @@ def _outage(facts: PartitionFacts) -> Evidence | None:
 
 def _near_limit(facts: PartitionFacts) -> Evidence | None:
     # a first delivery that is under way is nothing to be looked at, even if it is the last but one
-    found = [each for each in facts.overview.near_limit if each.delivery_count > 1 or each.state is RecordState.AVAILABLE]
+    found = [
+        each for each in facts.overview.near_limit if each.delivery_count > 1 or each.state is RecordState.AVAILABLE
+    ]
     if not found:
         return None
     return {

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from attrs import evolve
-
 from sharestate.diagnose.delivery_rules import first_few
 from sharestate.diagnose.diagnosis import Diagnosis, by_severity
 from sharestate.diagnose.rule import (
@@ -199,7 +197,9 @@ STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
 """The rules on what the state topic has."""
 
 
-_DEFAULTS: Final = ShareConfig()
+_DEFAULTS: Final[Mapping[str, int]] = MappingProxyType(
+    {"delivery_count_limit": ShareConfig().delivery_count_limit, "max_record_locks": ShareConfig().max_record_locks}
+)
 _LIMITS: Final[Mapping[str, str]] = MappingProxyType(
     {"delivery_count_limit": "share.delivery.count.limit", "max_record_locks": "share.partition.max.record.locks"}
 )
@@ -211,7 +211,7 @@ def _assumed(partitions: Iterable[RebuiltPartition], configs: Mapping[str, Mappi
     for field, name in _LIMITS.items():
         unknown = [f"group {each}" for each in groups if field not in configs.get(each, {})]
         if unknown:
-            yield f"Assumed, as it is not known: {name} is {getattr(_DEFAULTS, field):,}, of {first_few(unknown)}."
+            yield f"Assumed, as it is not known: {name} is {_DEFAULTS[field]:,}, of {first_few(unknown)}."
 
 
 def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
@@ -239,9 +239,8 @@ def diagnose_stored(  # noqa: PLR0913 - what an operator may set, by name
     for rebuilt in partitions:
         place = DiagnosisPlace(rebuilt.key.group_id, rebuilt.key.topic_id, rebuilt.key.partition)
         end = None if log_ends is None else log_ends.get(rebuilt.key)
-        of_group = configs.get(rebuilt.key.group_id, {})
-        config = evolve(_DEFAULTS, **{name: of_group[name] for name in _LIMITS if name in of_group})
-        facts = StoredFacts(rebuilt, end, config.delivery_count_limit, config.max_record_locks, last_ms)
+        limit, locks = (configs.get(rebuilt.key.group_id, {}).get(name, default) for name, default in _DEFAULTS.items())
+        facts = StoredFacts(rebuilt, end, limit, locks, last_ms)
         for rule in STORED_RULES:
             evidence = rule.judge(facts)
             if evidence is not None:

@@ -7,7 +7,7 @@ from itertools import groupby
 from string import Template
 from typing import Final
 
-from sharestate.diagnose import Diagnosis, DiagnosisFinding
+from sharestate.diagnose import Diagnosis, DiagnosisFinding, computed_lines
 from sharestate.explain.words import counted
 from sharestate.report.elements import Link, list_of, read_part, table_of, text_of
 
@@ -62,6 +62,8 @@ def _section(findings: list[DiagnosisFinding], found: Diagnosis) -> str:
     more = f"<p>and {left:,} more</p>" if left else ""
     is_grave = " stalled" if rule.severity.value == "critical" else ""
     advice = f"<h3>What to do</h3><p>{text_of(findings[0].advice)}</p>"
+    if computed := list(computed_lines(findings)):
+        advice += f"<h3>Computed</h3>{list_of(computed)}"
     badge = f'<p class="badge">{rule.severity.value}</p>'
     return (
         f'<section id="{rule.name}" class="finding{is_grave}"><h2>{text_of(rule.title)}</h2>{badge}'

@@ -19,6 +19,7 @@ from sharestate.simulate.distributions import (
     RecordedArrival,
     Times,
 )
+from sharestate.simulate.finding_advice import SETTINGS_OF_RULES, advise_findings
 from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines
 from sharestate.simulate.grid import GRID_VERSION, GridPoint, Spread, grid_json, grid_of, rows_of, spread_of, sweep
 from sharestate.simulate.load import LOAD_VERSION, Acknowledging, Load, settings_text
@@ -32,6 +33,7 @@ __all__ = [
     "LOAD_VERSION",
     "MEASURES",
     "RESULT_VERSION",
+    "SETTINGS_OF_RULES",
     "Acknowledging",
     "Advice",
     "Advised",
@@ -53,6 +55,7 @@ __all__ = [
     "Spread",
     "Times",
     "advise",
+    "advise_findings",
     "fit",
     "fit_lines",
     "grid_json",

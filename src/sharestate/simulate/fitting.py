@@ -260,7 +260,9 @@ class _Fitting:
         if each == 1 and median(answers) > 1:
             self._know("acknowledging", Acknowledging.EACH_RECORD, "most requests acknowledge one record of several")
         else:
-            self._know("acknowledging", Acknowledging.EACH_POLL, f"half of the requests acknowledge up to {_records(each)}")
+            self._know(
+                "acknowledging", Acknowledging.EACH_POLL, f"half of the requests acknowledge up to {_records(each)}"
+            )
 
     # ---- failures
 
@@ -280,7 +282,11 @@ class _Fitting:
         self._know(
             "failure_rate", _rate(released, others), f"{_were(released)} released {of}, and accepted later or not yet"
         )
-        self._know("poison_rate", _rate(poison, records), f"{poison:,} of {_records(records)} {_verb(poison)} released to the end")
+        self._know(
+            "poison_rate",
+            _rate(poison, records),
+            f"{poison:,} of {_records(records)} {_verb(poison)} released to the end",
+        )
         rejected = seen.kinds[AcknowledgeType.REJECT]
         self._know("reject_rate", _rate(rejected, others), f"{_were(rejected)} rejected {of}")
         crashes = len(seen.lost)

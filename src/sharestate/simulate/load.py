@@ -367,6 +367,16 @@ def read_change(change: str) -> tuple[str, Any]:
     return setting, read_value(setting, text)
 
 
+def setting_words(name: str) -> str:
+    """
+    Return what a setting is called: as Kafka calls it, or its own name.
+
+    >>> setting_words("lock_duration_ms"), setting_words("members")
+    ('share.record.lock.duration.ms', 'members')
+    """
+    return SETTINGS[name].metadata["kafka"] or name
+
+
 def value_text(name: str, value: Any) -> str:  # noqa: ANN401 - a value of the setting
     """
     Return a value of a setting in words.

@@ -222,9 +222,7 @@ def test_a_live_cluster_is_read(brokers: Brokers) -> None:
     assert len(found["partitions"]) == 4
 
 
-def test_a_group_whose_settings_are_not_shown_is_not_checked(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_whose_settings_are_not_shown_is_not_checked(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that may not describe groups does not know whose queue it is; it says so, and ends with 2."""
     answer_queues(
         monkeypatch, {"strays": KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "others": "dlq.other", "g": "dlq.q"}

@@ -127,6 +127,19 @@ def test_the_page_has_what_the_command_prints(tmp_path: Path) -> None:
     assert "<script" not in text
 
 
+def test_what_was_computed_is_printed_and_on_the_page(tmp_path: Path) -> None:
+    """And in the document: what was computed, or why nothing was."""
+    page = tmp_path / "page.html"
+    said = "nothing, because the simulated load is not like the history: duplicates: "
+    result = run(BAD, "--advise", "--html", page)
+    document = json.loads(run(BAD, "--advise", "--json").stdout)
+
+    assert f"  Computed: {said}" in result.stdout
+    assert f"<h3>Computed</h3><ul><li>{said}" in page.read_text()
+    assert document["findings"][0]["computed"][0].startswith(said)
+    assert "computed" not in document["findings"][1]
+
+
 def test_the_state_topic_is_judged() -> None:
     """Of segments of a broker, with what they do not say."""
     result = run("--state", DATA / "segments")
@@ -145,7 +158,9 @@ def test_how_long_an_spso_stands_is_said(tmp_path: Path) -> None:
         {
             "key": base64.b64encode(each.key).decode(),
             "value": base64.b64encode(each.value or b"").decode(),
-            **{"statePartition": 0, "offset": each.offset, "timestamp": 1000 + each.timestamp_ms},
+            "statePartition": 0,
+            "offset": each.offset,
+            "timestamp": 1000 + (each.timestamp_ms or 0),
         }
         for each in cluster.records({0: range(12)})
     ]
@@ -153,7 +168,10 @@ def test_how_long_an_spso_stands_is_said(tmp_path: Path) -> None:
     topic.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     result = run("--state", topic)
 
-    assert "The SPSO stands at 5 for 11 s, through 11 changes of the state; 11 records behind it are done." in result.stdout
+    assert (
+        "The SPSO stands at 5 for 11 s, through 11 changes of the state; 11 records behind it are done."
+        in result.stdout
+    )
 
 
 def test_a_cluster_is_asked_for_the_settings_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,6 +199,8 @@ def test_a_cluster_is_asked_for_the_settings_of_groups(monkeypatch: pytest.Monke
         (("--state", DATA / "segments", "--against", BAD), "--against compares two histories"),
         ((DATA / "README.md",), "expected a name that ends with"),
         (("--state", DATA / "segments", "--profile", "kafka-4.3"), "--profile is for a history; what the state topic"),
+        (("--state", DATA / "segments", "--advise"), "--advise is for a history"),
+        ((BAD, "--against", GOOD, "--advise"), "goes without --html and --advise"),
         ((BAD, "--delivery-limit", "3"), "--delivery-limit is for the state topic"),
         ((BAD, "--max-record-locks", "3"), "--max-record-locks is for the state topic"),
         ((BAD, "--command-config", BAD), "--command-config is for the state topic"),

@@ -66,7 +66,7 @@ def test_advice_is_sentences(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = ran("--set", "records=500", "--set", "lock=4s", "--advise", "--seeds", 2, "--html", page)
 
-    (sentence,) = (line for line in result.output.splitlines() if line.startswith("lock_duration_ms"))
+    (sentence,) = (line for line in result.output.splitlines() if line.startswith("share.record.lock.duration.ms"))
     assert "would have avoided" in sentence
     assert sentence in page.read_text()
     idle = ran("--set", "records=100", "--set", "arrival=constant:5/s", "--set", "members=2", "--advise")

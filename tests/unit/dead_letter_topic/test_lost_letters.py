@@ -129,8 +129,10 @@ def test_groups_without_a_letter_are_not_checked_where_nobody_knows_whose_queue_
 
     assert (check.unknown_groups, check.lost, analysis.exit_code) == ({"g3-plain": 6}, 0, 2)
     assert analysis.doubts == [
-        "state topic: 6 records of groups without a letter here: whether this is their queue is not known"
-        " (--group, --other-group)"
+        (
+            "state topic: 6 records of groups without a letter here: whether this is their queue is not known"
+            " (--group, --other-group)"
+        ),
     ]
 
 

@@ -113,9 +113,7 @@ def test_a_log_that_was_cut_off_proves_nothing_of_the_count() -> None:
 def test_the_limits_of_each_group_are_its_own() -> None:
     """And what is assumed is said, with whose it is."""
     other = stored((0, 3, AVAILABLE, 2))._replace(key=evolve(KEY, group_id="other"))
-    told = diagnose_stored(
-        [stored((0, 3, AVAILABLE, 2)), other], records=2, configs={"g": {"delivery_count_limit": 3}}
-    )
+    told = diagnose_stored([stored((0, 3, AVAILABLE, 2)), other], records=2, configs={"g": {"delivery_count_limit": 3}})
 
     assert [each.place.group_id for each in told.findings] == ["g"]
     assert told.notes[:2] == (

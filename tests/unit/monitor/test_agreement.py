@@ -32,7 +32,7 @@ def batches(rng: random.Random, start: int) -> Iterator[tuple[int, int, int, int
 
 def seen(seed: int, limit: int, locks: int) -> tuple[PartitionReading, RebuiltPartition, int]:
     """Return what a monitor says of a state at random, and the state with its log end."""
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - repeatable
     cluster = WatchedCluster()
     start = rng.choice([-1, 0, 50])
     given = list(batches(rng, max(start, 0)))
@@ -53,7 +53,7 @@ def seen(seed: int, limit: int, locks: int) -> tuple[PartitionReading, RebuiltPa
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
 def test_parts_that_count_the_same_agree(limit: int) -> None:
     """Records near the limit, what is in flight, and whether Kafka's count is proved wrong."""
-    told = set()
+    told: set[str] = set()
     for seed in SEEDS:
         reading, rebuilt, end = seen(seed, limit, locks=5)
         found = {
@@ -70,7 +70,10 @@ def test_parts_that_count_the_same_agree(limit: int) -> None:
 
         assert reading.near_limit_count == near == found.get("stored-near-limit", {"records": 0})["records"]
         assert (reading.in_flight_count >= 5) == ("stored-window-full" in found)
-        assert reading.in_flight_count == found.get("stored-window-full", {"in_flight": reading.in_flight_count})["in_flight"]
+        assert (
+            reading.in_flight_count
+            == found.get("stored-window-full", {"in_flight": reading.in_flight_count})["in_flight"]
+        )
         assert (reading.happened.miscounted is not None) == ("stored-wrong-lag" in found)
         assert (reading.corrected_lag or 0) >= 0
         told |= found.keys()
