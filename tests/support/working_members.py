@@ -28,10 +28,10 @@ class WorkingMembers:
         self.story = Story(**{"record_lock_duration_ms": 30_000, **config})
         self.now_s = 0.0
         self._random = Random(7)  # noqa: S311 - repeatable
-        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[float, int, Callable[[], object]]] = []
         self._planned = 0
 
-    def at(self, time_s: float, do: Callable[[], None]) -> None:
+    def at(self, time_s: float, do: Callable[[], object]) -> None:
         """Do something at a time."""
         self._planned += 1
         heapq.heappush(self._agenda, (time_s, self._planned, do))
@@ -80,5 +80,5 @@ class WorkingMembers:
             fetch()
 
         self.at(begin_s, fetch)
-        if end_s < 1e9:  # noqa: PLR2004 - the default
-            self.at(end_s, lambda: self.story.happens(leaves, member) and None)
+        if end_s < 1e9:
+            self.at(end_s, lambda: self.story.happens(leaves, member))

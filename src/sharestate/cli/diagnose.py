@@ -162,15 +162,16 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
             found = diagnose(facts)
             if is_advised:
                 found = _advised(found, source)
+    of = "events" if source is not None else "records of the topic"
     if page is not None:
         from sharestate.report import diagnosis_page  # noqa: PLC0415 - loaded where a page is asked for
 
         title = "the state topic" if source is None else source.name
-        page.write_text(diagnosis_page(found, title=title), encoding="utf-8", newline="\n")
+        page.write_text(diagnosis_page(found, title=title, of=of), encoding="utf-8", newline="\n")
     if as_json:
         _print([write_json(found.to_json())])
     else:
-        _print_diagnosis(found, "events" if source is not None else "records of the topic")
+        _print_diagnosis(found, of)
     context.exit(exit_code_of_diagnosis(has_findings=bool(found.findings), is_whole=not found.not_checked))
 
 

@@ -27,6 +27,7 @@ from sharestate.simulate import (
     grid_json,
     grid_of,
     measure_text,
+    parts_line,
     settings_text,
     sweep,
 )
@@ -257,8 +258,7 @@ def _ended(point: GridPoint) -> str:
 def _advice_lines(advised: Advised, fitted: Fit | None) -> Iterator[str]:
     yield ""
     if fitted is not None:
-        seen = measure_text("duplicates", fitted.observed["duplicates"])
-        yield f"Parts are those of the simulated load, which is not the history itself; that has {seen} duplicates."
+        yield parts_line(fitted)
     if not advised.advice:
         yield "No setting that was tried would have been better with every seed."
     yield from (each.sentence for each in advised.advice)

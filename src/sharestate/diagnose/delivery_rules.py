@@ -296,9 +296,10 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         " takes the 99th percentile of processing. What was done in time took {median}, at most {p99} for 99 %."
         "[ {late:delivery} acknowledged late took {late_median}, and up to {late_most}.]"
         "[ {lost} of the expired were those of {few:member} of {of}: {few_names}.]",
-        advice="[See first why {few_names} took so long, where others did not. ]Set share.record.lock.duration.ms of the group to {wanted} (kafka-configs.sh --entity-type groups; the"
-        " broker's group.share.max.record.lock.duration.ms bounds it), have members renew locks (RENEW), or let a poll"
-        " return fewer records (max.poll.records).",
+        advice="[See first why {few_names} took so long, where others did not. ]Set share.record.lock.duration.ms of"
+        " the group to {wanted} (kafka-configs.sh --entity-type groups; the broker's"
+        " group.share.max.record.lock.duration.ms bounds it), have members renew locks (RENEW), or let a poll return"
+        " fewer records (max.poll.records).",
         needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_lock_too_short,
     ),
@@ -349,8 +350,8 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="sessions-lost",
         title="connections are lost with records held",
         severity=Severity.WARNING,
-        when="more than one was lost, and with them 1 % of all deliveries; or 10 % with one; or 3 or more, and one in 20"
-        " minutes or more often, however few were held: clients that are started again as often",
+        when="more than one was lost, and with them 1 % of all deliveries; or 10 % with one; or 3 or more, and one in"
+        " 20 minutes or more often, however few were held: clients that are started again as often",
         source="KIP-932 (share sessions), [sessions](sessions.md)",
         evidence="{sessions:connection} ended without a word, with {lost:delivery} of {in_all} ({part}) held, which"
         " were"
@@ -393,8 +394,8 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         source=f"{_LIMIT}, [rule 20.3](rules.md#rule-20-3)",
         evidence="{records:record} of {delivered} ({part}) reached the limit of {limit:delivery} and were given up:"
         " {offsets} ({ends}).[ {letters:record} went to the dead-letter queue.]",
-        advice="What members need was away, or a producer wrote them all wrong: log explain --offset {offset} says when,"
-        " and whose they were. Stop consuming instead of failing, or raise share.delivery.count.limit"
+        advice="What members need was away, or a producer wrote them all wrong: log explain --offset {offset} says"
+        " when, and whose they were. Stop consuming instead of failing, or raise share.delivery.count.limit"
         " (group.share.max.delivery.count.limit bounds it). What was given up has to be produced again.",
         judge=_outage,
     ),

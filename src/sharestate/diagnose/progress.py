@@ -252,7 +252,6 @@ class Lag:
             found.append(min(self.samples, key=lambda each: abs(each.at_us - wanted_us)).lag)
         return (*found, self._last.lag)
 
-
     @property
     def least_of_last_quarter(self) -> int:
         """The least lag of the last quarter of the time; 0 without samples."""

@@ -382,9 +382,9 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="lag-grows",
         title="the lag grows",
         severity=Severity.WARNING,
-        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, has not shrunk by as"
-        " much in the other one, and was never less than half of it in the last one: a burst that is worked off, or a"
-        " job that comes now and then, does not look like this",
+        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, has not shrunk by"
+        " as much in the other one, and was never less than half of it in the last one: a burst that is worked off, or"
+        " a job that comes now and then, does not look like this",
         source="KIP-1226, [rule 20.4](rules.md#rule-20-4)",
         evidence="The lag went from {first} to {last} within {lasted}: {written} records a second were written, and"
         " {done}"

@@ -20,7 +20,7 @@ from sharestate.simulate.distributions import (
     Times,
 )
 from sharestate.simulate.finding_advice import SETTINGS_OF_RULES, advise_findings
-from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines
+from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines, parts_line
 from sharestate.simulate.grid import GRID_VERSION, GridPoint, Spread, grid_json, grid_of, rows_of, spread_of, sweep
 from sharestate.simulate.load import LOAD_VERSION, Acknowledging, Load, settings_text
 from sharestate.simulate.result import ENDS, MEASURES, RESULT_VERSION, SimulationResult, measure_text
@@ -61,6 +61,7 @@ __all__ = [
     "grid_json",
     "grid_of",
     "measure_text",
+    "parts_line",
     "rows_of",
     "settings_text",
     "simulate",

@@ -392,6 +392,12 @@ def _times_of(requests: Sequence[tuple[int, int]], request_ms: float) -> tuple[T
     return LogNormal(round(mean * math.exp(-(sigma**2) / 2), 6), min(5.0, round(sigma, 4))), why
 
 
+def parts_line(fitted: Fit) -> str:
+    """Return of what the parts in advice are parts, as a sentence."""
+    seen = counted(int(fitted.observed["duplicates"]), "duplicate")
+    return f"Parts are those of the simulated load, which is not the history itself; that has {seen}."
+
+
 def fit_lines(fitted: Fit) -> Iterable[str]:
     """Yield what was fitted, and what is not known, in words."""
     width = max(map(len, SETTINGS))

@@ -140,9 +140,13 @@ def test_what_was_computed_is_printed_and_on_the_page(tmp_path: Path) -> None:
     assert "computed" not in document["findings"][1]
 
 
-def test_the_state_topic_is_judged() -> None:
-    """Of segments of a broker, with what they do not say."""
-    result = run("--state", DATA / "segments")
+def test_the_state_topic_is_judged(tmp_path: Path) -> None:
+    """Of segments of a broker, with what they do not say; on the page, too, where that is a list of its own."""
+    page = tmp_path / "page.html"
+    result = run("--state", DATA / "segments", "--html", page)
+
+    assert "records of the topic</p>" in page.read_text()
+    assert "<li>The state topic does not say:<ul><li>who holds records" in page.read_text()
 
     assert "The state topic does not say:" in result.stdout
     assert result.exit_code in {1, 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Final
 
@@ -71,6 +72,16 @@ def test_advice_is_sentences(tmp_path: Path) -> None:
     assert sentence in page.read_text()
     idle = ran("--set", "records=100", "--set", "arrival=constant:5/s", "--set", "members=2", "--advise")
     assert "No setting that was tried would have been better with every seed." in idle.output
+
+
+def test_the_page_says_what_the_command_says(tmp_path: Path) -> None:
+    """How simulations have ended, and of what the parts in the advice are parts."""
+    page = tmp_path / "page.html"
+    result = ran("--like", TWO, "--group", "load-1", "--advise", "--seeds", 2, "--html", page)
+    (parts,) = (line for line in result.output.splitlines() if line.startswith("Parts are those of the simulated load"))
+
+    assert "<td>ended</td><td></td><td>done</td>" in re.sub(r' data-head="[^"]*"', "", page.read_text())
+    assert f'<p class="hint">{parts}</p>' in page.read_text()
 
 
 def test_json_has_everything() -> None:

@@ -1,4 +1,4 @@
-"""Situations that no bound was set on, of members that work side by side: those in trouble are named, others are not."""
+"""Situations that no bound was set on, of members side by side: those in trouble are named, others are not."""
 
 from __future__ import annotations
 
