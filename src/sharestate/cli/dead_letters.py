@@ -266,17 +266,17 @@ class _Inputs:
     def read_queue(self) -> tuple[QueueContents, QueueReading]:
         """Read the queue."""
         from sharestate.dead_letter_topic import QueueReading, read_contents  # noqa: PLC0415 - as above
-        from sharestate.segments import TailKind  # noqa: PLC0415 - needs an extra
 
         self.bar.update(self.bar.task_ids[0], total=self._source.size, completed=0)
         contents = read_contents(self._source, self._watched_letters)
         tails = [tail for file in self._files for tail in file.tails]
         for tail in tails:
             click.echo(f"{tail}; what comes before has been read", err=True)
-        if any(
-            tail.kind is TailKind.TORN for tail in tails
-        ):  # letters may be in it, so nothing later is known to be lost
-            return contents, QueueReading(is_after_state=False)
+        if tails:
+            from sharestate.segments import TailKind  # noqa: PLC0415 - an extra, which JSON lines do without
+
+            if any(tail.kind is TailKind.TORN for tail in tails):  # with letters, so nothing later is known to be lost
+                return contents, QueueReading(is_after_state=False)
         return contents, self._reading
 
     def state(self, ids: dict[str, str]) -> StateGiven | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -104,6 +105,15 @@ def test_what_a_torn_file_does_not_show_is_not_lost(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "0 have lost it" in result.output
+
+
+def test_json_lines_need_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only log segments are read with the record reader of another library."""
+    monkeypatch.setitem(sys.modules, "sharestate.segments", None)
+    result = dead_letters(QUEUE, RECORDED / "kcat.jsonl.gz")
+
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert result.stdout.startswith("dlq.sorters: 72 letters of 72 records")
 
 
 def test_a_plan_and_a_page_are_written(tmp_path: Path) -> None:

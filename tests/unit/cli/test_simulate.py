@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -82,6 +83,25 @@ def test_the_page_says_what_the_command_says(tmp_path: Path) -> None:
 
     assert "<td>ended</td><td></td><td>done</td>" in re.sub(r' data-head="[^"]*"', "", page.read_text())
     assert f'<p class="hint">{parts}</p>' in page.read_text()
+
+
+def test_what_was_simulated_is_printed_though_the_page_cannot_be_written(tmp_path: Path) -> None:
+    """Hours of simulations are not lost for it."""
+    result = ran(*SMALL, "--html", tmp_path / "nowhere" / "page.html")
+
+    assert isinstance(result.exception, FileNotFoundError)  # which ends the program with 2
+    assert "│ duplicates" in result.output
+
+
+def test_an_extra_that_is_missing_is_said_before_anything_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages need one that draws charts."""
+    monkeypatch.setitem(sys.modules, "sharestate.report.simulations", None)
+    monkeypatch.setattr("sharestate.cli.simulate.sweep", lambda *_, **__: pytest.fail("was simulated"))
+    result = ran(*SMALL, "--html", tmp_path / "page.html")
+
+    assert (result.exit_code, result.stdout) == (2, "")
 
 
 def test_json_has_everything() -> None:
