@@ -368,8 +368,8 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="nobody-fetches",
         title="no member fetches, and records wait",
         severity=Severity.CRITICAL,
-        when="at the end nobody has fetched for a minute, and for twice as long as at any time before, though there is a lag"
-        " and no member holds records: a consumer without work fetches every half a second (fetch.max.wait.ms)",
+        when="at the end nobody has fetched for a minute, and for twice as long as at any time before, though there is"
+        " a lag and no member holds records: a consumer without work fetches every half a second (fetch.max.wait.ms)",
         source="KIP-932 (fetching)",
         evidence="Nobody has fetched for {lasted} at the end, and {lag:record} wait; before, the longest time without a"
         " fetch was {longest}.",

@@ -58,6 +58,22 @@ def test_one_slow_host_of_six_is_named() -> None:
     assert finding.advice.startswith("See first why slow took so long, where others did not. Set share.record.lock")
 
 
+def test_one_slow_poll_does_not_make_the_lock_too_short() -> None:
+    """Nothing is said of a tenth of the records until they come again; one poll in 20 took half of the lock."""
+    story = Story(log=200)
+    for number in range(20):
+        ((first, last, _),) = story.fetch("m1")
+        story.wait(0.6 if number == 0 else 0.01)
+        story.say("m1", ACCEPT, (first, last - 1))
+    story.wait(1.1)
+    while story.work("m1", 0.01):
+        pass
+    findings = found(story)
+
+    assert "left-unacknowledged" in findings
+    assert "lock-too-short" not in findings
+
+
 def test_a_group_without_members_is_not_healthy() -> None:
     """The members have closed after three minutes, and records go on arriving for two."""
     members = WorkingMembers()
