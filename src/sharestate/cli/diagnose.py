@@ -14,11 +14,10 @@ import click
 from click.core import ParameterSource
 from rich.text import Text
 
-from sharestate.broker_log.settings import field_of
 from sharestate.cli.exits import NoVerdict, exit_code_of_diagnosis
 from sharestate.cli.partition_choice import group_option, partition_option, profile_option, topic_option
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
-from sharestate.cli.state import PATH, read_topic, servers_option, settings_option
+from sharestate.cli.state import PATH, limits_of, read_topic, servers_option, settings_option
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.diagnose import (
     Comparison,
@@ -247,15 +246,9 @@ def _stored(
         records=sum(each.counts.total() for each in state.partitions.values()),
         log_ends=ends,
         topics=names,
-        configs={each.key.group_id: _limits(configs.get(each.key.group_id, {}), limits) for each in chosen},
+        configs={each.key.group_id: limits_of(configs.get(each.key.group_id, {}), **limits) for each in chosen},
         last_ms=state.last_timestamp_ms if servers is None else time.time_ns() // 1_000_000,
     )
-
-
-def _limits(configs: Mapping[str, str], given: Mapping[str, int | None]) -> dict[str, int]:
-    """Return what was given, and what a cluster says of a group besides."""
-    found = {field: value for name, text in configs.items() for field, value in field_of(name, text).items()}
-    return found | {name: value for name, value in given.items() if value is not None}
 
 
 # ---- for people
