@@ -30,9 +30,9 @@ below are those of Kafka 4.4.0 where nothing else is said.
 Where a bug could be shown on a broker, there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
 them, a minute for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show it;
 `--kafka` names another release. The lines are shortened: group, topic and limits are left out, state batches that follow
-each other are one range, and fields that are nested are not; 2 is ACKNOWLEDGED, 4 ARCHIVED, 0 AVAILABLE. What F3 and C2
-need of a persister, that it retries late, is sent by hand there. B22 to B26, F2 and F6 were not led to on a broker: they
-need a queue that fails, a compaction, or a moment that nobody can choose from outside.
+each other are one range, and fields that are nested are not; 0 is AVAILABLE, 2 ACKNOWLEDGED, 4 ARCHIVED. What F3 and C2
+need of a persister, that it retries late, is sent by hand there. The others were not led to on a broker: they need a
+queue that fails, a compaction, or a moment that nobody can choose from outside.
 
 The proposed changes are prose, and were tried once by hand on the sources of 4.4.0: with all of them together all tests
 here pass. The leader was then asked what the 167 recorded tests of `SharePartitionTest` of 4.4.0 ask: six show another
