@@ -29,8 +29,8 @@ below are those of Kafka 4.4.0 where nothing else is said.
 
 Where a bug could be shown on a broker, there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
 them, a minute for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show it;
-`--kafka` names another release. The lines are shortened: group, topic and limits are left out, state batches that follow
-each other are one range, and fields that are nested are not; 0 is AVAILABLE, 2 ACKNOWLEDGED, 4 ARCHIVED. What F3 and C2
+`--kafka` names another release. The lines are shortened: group, topic, limits and nesting are left out, and state
+batches that follow each other are one range; 0 is AVAILABLE, 2 ACKNOWLEDGED, 4 ARCHIVED. What F3 and C2
 need of a persister, that it retries late, is sent by hand there. The others were not led to on a broker: they need a
 queue that fails, a compaction, or a moment that nobody can choose from outside.
 
