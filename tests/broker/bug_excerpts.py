@@ -355,7 +355,7 @@ def _shortened(line: str, name: str) -> tuple[str, str] | None:
     return stamp.partition("T")[2][:12], " ".join([api, *request, "->", *(response or ["errorCode=0"])])
 
 
-def _names(request: Mapping[str, Json]) -> set[str]:
+def _names(request: Mapping[str, Json]) -> set[str | None]:
     """Return the group and the topics of a request, as far as it names them."""
     topics = {topic.get("name") for topic in request.get("topics", ()) if isinstance(topic, dict)}
     return {request.get("groupId"), request.get("transactionalId"), *topics}

@@ -75,7 +75,7 @@ def _arguments(node: pytest.Item) -> dict[str, Any]:
         raise pytest.UsageError(message)
     arguments = {**given, "config": {**QUICK_SETTINGS, **given.get("config", {})}}
     if isinstance(arguments.get("profile"), str):
-        arguments["profile"] = _one_of(PROFILES | EXPERIMENTAL_PROFILES, arguments["profile"], "profile")
+        arguments["profile"] = _one_of({**PROFILES, **EXPERIMENTAL_PROFILES}, arguments["profile"], "profile")
     clock = _one_of({name: name for name in CLOCKS}, arguments.pop("clock", "system"), "clock")
     return arguments | ({"clock": StandingClock()} if clock == "standing" else {})
 

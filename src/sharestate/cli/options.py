@@ -23,7 +23,7 @@ class FiniteRange(click.FloatRange):
 
 
 def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
-    return (PROFILES | EXPERIMENTAL_PROFILES)[name]
+    return {**PROFILES, **EXPERIMENTAL_PROFILES}[name]
 
 
 def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> Level:

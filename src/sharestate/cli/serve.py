@@ -66,7 +66,7 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
 
 
 def _coordinators(profile: Profile) -> CoordinatorConversation:
-    named = COORDINATOR_PROFILES | EXPERIMENTAL_COORDINATORS
+    named = {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}
     rules = named.get(profile.name)
     if rules is None:
         message = f"share coordinators have the profiles {', '.join(named)}, and not {profile.name}."
@@ -75,7 +75,7 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
 
 
 def _groups(profile: Profile) -> GroupConversation:
-    named = GROUP_PROFILES | EXPERIMENTAL_GROUPS
+    named = {**GROUP_PROFILES, **EXPERIMENTAL_GROUPS}
     rules = named.get(profile.name)
     if rules is None:
         message = f"share groups have the profiles {', '.join(named)}, and not {profile.name}."

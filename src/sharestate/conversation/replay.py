@@ -129,7 +129,7 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
 
 
 def _coordinator_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
-    coordinator = (COORDINATOR_PROFILES | EXPERIMENTAL_COORDINATORS).get(profile.name)
+    coordinator = {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}.get(profile.name)
     if coordinator is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
     return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
@@ -143,7 +143,7 @@ def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOut
 
 
 def _groups_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
-    groups = (GROUP_PROFILES | EXPERIMENTAL_GROUPS).get(profile.name)
+    groups = {**GROUP_PROFILES, **EXPERIMENTAL_GROUPS}.get(profile.name)
     if groups is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no group coordinator has the rules of {profile.name}")
     return _replayed(trace, GroupConversation(groups), partial(_coordinator_differences, level))

@@ -60,7 +60,7 @@ class CoordinatorProfile:
 
     def __repr__(self) -> str:
         """Return the constant of a profile that has one, such as ``COORDINATOR_4_4``; else all of its fields."""
-        if (COORDINATOR_PROFILES | EXPERIMENTAL_COORDINATORS).get(self.name) != self:
+        if {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}.get(self.name) != self:
             return fields_repr(self)
         return constant_name(self.name).replace("KAFKA", "COORDINATOR")
 

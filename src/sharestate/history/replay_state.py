@@ -37,7 +37,7 @@ from sharestate.values.snapshot import Snapshot
 REPLAY_STATE_VERSION: Final = 2
 """The version of the JSON form."""
 
-_PROFILES: Final = PROFILES | EXPERIMENTAL_PROFILES
+_PROFILES: Final = {**PROFILES, **EXPERIMENTAL_PROFILES}
 
 _MARK: Final = "sharestate_replay"
 

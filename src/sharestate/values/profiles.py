@@ -237,7 +237,7 @@ class Profile:
 
     def __repr__(self) -> str:
         """Return the constant of a profile that has one, such as ``KAFKA_4_4.healed``; else all of its fields."""
-        if (PROFILES | EXPERIMENTAL_PROFILES).get(self.name) != self:
+        if {**PROFILES, **EXPERIMENTAL_PROFILES}.get(self.name) != self:
             return fields_repr(self)
         release = self.name.removesuffix(_HEALED)
         return constant_name(release) + ".healed" * (release != self.name)

@@ -127,6 +127,7 @@ def test_what_is_rebuilt_says_so(cluster: WatchedCluster) -> None:
 def test_the_command_says_so(cluster: WatchedCluster, tmp_path: Path) -> None:
     """``state rebuild`` has a line of it, and ``state decode`` the number."""
     ((key, value),) = cluster.logs[0]
+    assert value is not None
     row = {"statePartition": 0, "offset": 0, "key": b64encode(key).decode(), "value": b64encode(value).decode()}
     (tmp_path / "state.jsonl").write_text(json.dumps(row) + "\n")
 

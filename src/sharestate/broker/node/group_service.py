@@ -86,7 +86,7 @@ class GroupService:
     ) -> None:
         """Begin without groups."""
         # The KIP says nothing of the coordinator's bugs.
-        self._profile = (GROUP_PROFILES | EXPERIMENTAL_GROUPS).get(config.profile.name, LATEST_GROUPS.healed)
+        self._profile = {**GROUP_PROFILES, **EXPERIMENTAL_GROUPS}.get(config.profile.name, LATEST_GROUPS.healed)
         self._order = config.assignment_order
         self._logs = logs
         self._ask = ask

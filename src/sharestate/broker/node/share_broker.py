@@ -72,7 +72,7 @@ _REQUESTS: Final = frozenset(
 
 def coordinator_profile(profile: Profile) -> CoordinatorProfile:
     """Return the rules of a share coordinator of the same release as the node that follows *profile*."""
-    named = COORDINATOR_PROFILES | EXPERIMENTAL_COORDINATORS
+    named = {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}
     return named.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
 
 
