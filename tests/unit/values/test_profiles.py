@@ -6,6 +6,7 @@ import sharestate
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, KIP_932, PROFILES, MalformedInputError, Profile, Quirk
 from sharestate.broker.groups import EXPERIMENTAL_GROUPS
 from sharestate.broker.node import EXPERIMENTAL_PROFILES, KAFKA_TRUNK
+from sharestate.broker.node.share_broker import coordinator_profile
 from sharestate.coordinator import (
     COORDINATOR_4_3,
     COORDINATOR_PROFILES,
@@ -74,6 +75,7 @@ def test_what_no_release_has_is_experimental() -> None:
     assert not EXPERIMENTAL_COORDINATORS.keys() & COORDINATOR_PROFILES.keys()
     assert [repr(KAFKA_TRUNK), repr(KAFKA_TRUNK.healed)] == ["KAFKA_TRUNK", "KAFKA_TRUNK.healed"]
     assert repr(COORDINATOR_TRUNK) == "COORDINATOR_TRUNK"
+    assert coordinator_profile(KAFKA_TRUNK) is COORDINATOR_TRUNK
 
 
 def test_a_named_profile_is_shown_by_its_constant() -> None:
