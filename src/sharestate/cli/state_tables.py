@@ -160,6 +160,9 @@ def _print_share_partitions(  # noqa: PLR0913 - those of print_topic
         *("near limit.", "stuck for."),
     )
     print_rows(console, columns, rows, named=3, title=f"Share partitions: {len(rebuilt)}", legend=_LEGEND)
+    for each in rebuilt:
+        if each.unknown_state is not None:
+            console.print(Text(" ".join([*map(str, _key(each.key, names)), each.unknown_state])))
 
 
 _LEGEND: Final = {

@@ -56,6 +56,11 @@ class StoredFacts(NamedTuple):
         )
 
 
+def _unknown_state(facts: StoredFacts) -> Evidence | None:
+    what = facts.rebuilt.unknown_state
+    return None if what is None else {"what": what}
+
+
 def _lag_unknown(facts: StoredFacts) -> Evidence | None:
     state = facts.rebuilt.state
     if state.start_offset >= 0 and state.delivery_complete_count != -1:
@@ -138,6 +143,17 @@ STORED_RULES: Final[tuple[DiagnosisRule[StoredFacts], ...]] = (
         " (F1, F4"
         " to F8) a broker's request log says.",
         judge=_full,
+    ),
+    DiagnosisRule(
+        name="stored-unknown-state",
+        title="a later release of Kafka has stored this",
+        severity=Severity.WARNING,
+        when="a delivery state is stored that no release has that is known here",
+        source="[rule 24.2](rules.md#rule-24-2)",
+        evidence="There is an {what}: these records count as not done, which may be wrong.",
+        advice="Look for a release of sharestate that knows the release of the brokers; leaders of a release that does"
+        " not know the state cannot take over.",
+        judge=_unknown_state,
     ),
     DiagnosisRule(
         name="stored-stuck",

@@ -25,7 +25,7 @@ from sharestate.coordinator import (
     StoredState,
 )
 from sharestate.errors import MalformedInputError, RecordFormatError, UnknownRecordTypeError, UnreadableFileError
-from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit
+from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit, unknown_state
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ class RebuiltPartition(NamedTuple):
     def terminal_count(self) -> int:
         """The number of records that are terminal, and wait for the SPSO to pass them. [records]"""
         return terminal_count(self.state)
+
+    @property
+    def unknown_state(self) -> str | None:
+        """The first delivery state that no known release stores, and where; None if there is none."""
+        return unknown_state(self.state.state_batches)
 
     def is_stuck(self, change_count: int) -> bool:
         """Return whether so many changes have left the SPSO where it is, although terminal records wait behind it."""

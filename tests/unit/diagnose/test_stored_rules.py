@@ -19,10 +19,10 @@ AVAILABLE, DONE, ARCHIVED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, Rec
 
 
 def stored(
-    *batches: tuple[int, int, RecordState, int], start: int = 0, complete: int | None = None, changes: int = 0
+    *batches: tuple[int, int, int, int], start: int = 0, complete: int | None = None, changes: int = 0
 ) -> RebuiltPartition:
     """Return a share partition as the topic has it, with the right complete count unless another one is given."""
-    terminal = sum(last - first + 1 for first, last, state, _ in batches if state is not AVAILABLE)
+    terminal = sum(last - first + 1 for first, last, state, _ in batches if state != AVAILABLE)
     state = StoredState(
         state_epoch=0,
         highest_state_epoch=0,
@@ -41,6 +41,7 @@ def judged(rebuilt: RebuiltPartition, end: int | None = 10_000) -> Diagnosis:
 
 CASES: Final = {
     "stored-window-full": (stored((0, 1999, DONE, 1)), stored((0, 1998, DONE, 1))),
+    "stored-unknown-state": (stored((0, 9, 5, 1), complete=0), stored((0, 9, AVAILABLE, 1))),
     "stored-stuck": (stored((1, 9, DONE, 1), changes=10), stored((1, 9, DONE, 1), changes=9)),
     "stored-wrong-lag": (stored(complete=-2), stored((1, 9, DONE, 1))),
     "stored-given-up": (stored((0, 0, AVAILABLE, 1), (1, 2, ARCHIVED, 5)), stored((1, 2, ARCHIVED, 4))),

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from sharestate.broker.groups import (
+    EXPERIMENTAL_GROUPS,
     GROUP_PROFILES,
     LATEST_GROUPS,
     AlteredOffsets,
@@ -85,7 +86,7 @@ class GroupService:
     ) -> None:
         """Begin without groups."""
         # The KIP says nothing of the coordinator's bugs.
-        self._profile = GROUP_PROFILES.get(config.profile.name, LATEST_GROUPS.healed)
+        self._profile = {**GROUP_PROFILES, **EXPERIMENTAL_GROUPS}.get(config.profile.name, LATEST_GROUPS.healed)
         self._order = config.assignment_order
         self._logs = logs
         self._ask = ask
