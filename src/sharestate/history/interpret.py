@@ -109,11 +109,12 @@ class Interpreter:
         if self.expires_when_due and self.partition is not None and kind not in _ANSWERS:
             while self.expire_next():
                 pass
-        if kind not in self._HANDLERS:
+        handle = self._HANDLERS.get(kind)
+        if handle is None:
             message = f"expected one of {', '.join(KINDS)}, got {kind!r}"
             raise MalformedInputError(message, "kind")
         try:
-            self._HANDLERS[kind](self, event)
+            handle(self, event)
         except KeyError as error:
             message = "missing, or an unknown name"
             raise MalformedInputError(message, str(error.args[0])) from error
