@@ -159,7 +159,7 @@ def _exit_code(exploration: Exploration) -> int:
 def _report(exploration: Exploration, seconds: float) -> str:
     speed = exploration.expanded / seconds
     lines = [
-        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {exploration.done:,} with everything done",
+        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {len(exploration.done):,} with everything done",
         f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
         _counts("events", sorted(exploration.kinds.items())),
         _counts("rules", exploration.rules.items()),
@@ -170,6 +170,8 @@ def _report(exploration: Exploration, seconds: float) -> str:
         lines.append(f"not all was looked at: the bound on {exploration.truncated.value} was met")
     elif not exploration.done:
         lines.append("everything holds, but nothing is ever done")
+    elif exploration.never:
+        lines.append(f"everything holds, but some events have never happened: {', '.join(exploration.never)}")
     else:
         lines.append("everything holds")
     return "\n".join(lines)
