@@ -83,7 +83,7 @@ BUGS: Final[Mapping[str, BugInSmall]] = MappingProxyType(
         "B17": BugInSmall(  # F1 and F3, too, where a window is full
             Quirk.WAITS_AT_WINDOW_END,
             _STALLS,
-            9,
+            8,
             configuration(
                 (0, 0), (1, 2), (3, 3), types=ACCEPT, failovers=1, writes=2, max_record_locks=2, delivery_count_limit=1
             ),
@@ -116,6 +116,21 @@ BUGS: Final[Mapping[str, BugInSmall]] = MappingProxyType(
 
 SLOW: Final = frozenset({"B17", "B22", "F4"})
 """Those whose shortest way is found in seconds only."""
+
+CROWDED: Final = configuration(
+    (0, 0),
+    (1, 2),
+    (3, 3),
+    members=3,
+    types=(*ACCEPT, *RELEASE, AcknowledgeType.RENEW),
+    max_records=(1, 500),
+    writes=2,
+    failures=1,
+    failovers=1,
+    log_starts=1,
+    compactions=1,
+)
+"""A share group in which most things happen; nobody looks at all of its states."""
 
 HEALTHY: Final[Mapping[str, Configuration]] = MappingProxyType(
     {

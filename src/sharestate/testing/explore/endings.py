@@ -2,8 +2,9 @@
 From which states everything can still be done: what must hold *eventually*, once every state is known.
 
 Everybody is fair: whatever is possible again and again happens at last. As there are finitely many states, everything
-is then done in the end if, and only if, a way leads there from every state. Only what everybody does who goes on may
-be on it; nobody is saved by something that goes wrong.
+is then done in the end if, and only if, a way leads there from every state. Only what is sure to happen may be on it:
+members fetch, locks expire, writes are answered. Nobody is saved by something that goes wrong, and a record of which
+nobody hears any more is done when it was delivered often enough.
 """
 
 from __future__ import annotations

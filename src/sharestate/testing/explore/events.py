@@ -57,14 +57,13 @@ class ExploredEventKind(StrEnum):
 GOES_ON: Final = frozenset(
     {
         ExploredEventKind.FETCH,
-        ExploredEventKind.ACKNOWLEDGE,
         ExploredEventKind.DEADLINE,
         ExploredEventKind.STORE,
         ExploredEventKind.SUCCEED,
         ExploredEventKind.DEAD_LETTER,
     }
 )
-"""What everybody does who goes on; nothing of it goes wrong, and nobody leaves."""
+"""What happens even if nobody acknowledges any more and nobody leaves; nothing of it goes wrong."""
 
 
 def possible(configuration: Configuration) -> tuple[ExploredEventKind, ...]:
