@@ -23,7 +23,7 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, Acknowledge
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import Profile, Quirk
-from sharestate.values.records import AcquiredRecords
+from sharestate.values.records import AcquiredRecords, RecordState
 from sharestate.values.requests import PersistedState, StateBatch, WriteShareGroupState
 from sharestate.values.transaction_index import TransactionIndex
 
@@ -198,13 +198,17 @@ class Leading:
 
 
 def _finished(before: frozenset[int], transitions: Iterable[Transition], *, is_stored: bool) -> frozenset[int]:
-    """Return what is finished after *transitions*; what was rolled back is not, unless it is stored all the same."""
+    """
+    Return what is finished after *transitions*.
+
+    What was rolled back is not, unless it is stored all the same, or was archived meanwhile.
+    """
     finished = set(before)
     for change in transitions:
         offsets = range(change.first_offset, change.last_offset + 1)
         if change.state in TERMINAL and change.cause not in _NOT_FINISHED:
             finished.update(offsets)
-        elif change.cause is Cause.ROLLED_BACK and not is_stored and change.state not in TERMINAL:
+        elif change.cause is Cause.ROLLED_BACK and not is_stored and change.state is not RecordState.ARCHIVED:
             finished.difference_update(offsets)
     return before if finished == before else frozenset(finished)
 
@@ -301,8 +305,9 @@ def _deadline(leading: Leading, state: ExploredState, event: Event) -> Step | No
     deadline = leading.partition.next_deadline_ms()
     if deadline is None:
         return None
-    leading.say("advance", ms=deadline - state.leader.now_ms)
-    leading.expire(deadline)
+    now_ms = max(deadline, state.leader.now_ms)
+    leading.say("advance", ms=now_ms - state.leader.now_ms)
+    leading.expire(now_ms)
     if leading.writes and len(state.sent) >= leading.surroundings.configuration.writes:
         return None  # it waits for answers; where nothing waits, all that expires at once is written at once
     return leading.step(state, event, state)
