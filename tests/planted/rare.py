@@ -36,7 +36,7 @@ from sharestate.testing.persisters.failover_runs import (
 from sharestate.values.effects import Effects
 from sharestate.values.records import RecordState
 from sharestate.values.requests import PersistedState, StateBatch
-from tests.support.explorations import ACCEPT, configuration
+from tests.support.explorations import ACCEPT, RELEASE, configuration
 
 
 @frozen
@@ -167,12 +167,12 @@ RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
             "_expire_straddling",
             _expires_as_a_whole,
             "nothing is lost",
-            6,
+            7,
             configuration(
                 (0, 0),
                 (1, 2),
-                (3, 3),
-                (4, 4),
+                (3, 4),
+                types=RELEASE,
                 log_starts=1,
                 delivery_count_limit=3,
                 max_record_locks=5,

@@ -8,10 +8,13 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from sharestate.json_lines import Json
+from sharestate.testing import InProcessServer
 from sharestate.testing.explore import Configuration
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.profiles import KAFKA_4_4, Profile, Quirk
 from sharestate.values.records import ControlType, RecordBatch
+from sharestate.values.snapshot import Snapshot
 
 ACCEPT: Final = (AcknowledgeType.ACCEPT,)
 RELEASE: Final = (AcknowledgeType.RELEASE,)
@@ -151,3 +154,19 @@ WITH_QUEUE: Final = configuration(
     dead_letter_queue=True,
 )
 """A share group with a dead-letter queue."""
+
+
+def answered(conversation: tuple[Json, ...], profile: Profile) -> Json:
+    """Return the library's state after *conversation*."""
+    server = InProcessServer(profile)
+    return [server(request) for request in conversation][-1]["state"]
+
+
+def shown(leader: Snapshot) -> tuple[int, int, int, int]:
+    """Return what is compared of a *leader*: SPSO, SPEO, count and batches."""
+    return leader.start_offset, leader.end_offset, leader.delivery_complete_count, len(leader.batches)
+
+
+def shown_in(state: Json) -> tuple[int, int, int, int]:
+    """Return the same of a *state* in the line protocol."""
+    return state["start_offset"], state["end_offset"], state["delivery_complete_count"], len(state["batches"])

@@ -32,8 +32,13 @@ BETWEEN_LOCKS_MS: Final = 60_000
 
 _FAILURE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-_NOT_FINISHED: Final = frozenset({Cause.READ, Cause.PASSED, Cause.ROLLED_BACK})
-"""The causes of transitions that finish no record."""
+_NOT_FINISHED: Final = frozenset(
+    {Cause.READ, Cause.PASSED, Cause.ROLLED_BACK, Cause.BELOW_LOG_START, Cause.COMPACTED_AWAY}
+)
+"""The causes of transitions that finish no record; what is gone the log does not have."""
+
+_GIVES_UP: Final = frozenset({Cause.RELEASED, Cause.LOCK_EXPIRED, Cause.SESSION_CLOSED, Cause.ARCHIVED_AT_LIMIT})
+"""The causes of transitions that finish a record only if it was delivered often enough."""
 
 
 class Step(NamedTuple):
@@ -192,14 +197,18 @@ class Leading:
         after = changed._replace(
             leader=self.partition.snapshot(),
             sent=(*changed.sent, *sent),
-            finished=_finished(before.finished, self.transitions, is_stored=is_stored),
+            finished=_finished(
+                before.finished, self.transitions, self.surroundings.configuration.delivery_count_limit, is_stored=is_stored
+            ),
         )
         return Step(event, after, self.acquired, tuple(self.transitions), tuple(self.requests))
 
 
-def _finished(before: frozenset[int], transitions: Iterable[Transition], *, is_stored: bool) -> frozenset[int]:
+def _finished(
+    before: frozenset[int], transitions: Iterable[Transition], limit: int, *, is_stored: bool
+) -> frozenset[int]:
     """
-    Return what is finished after *transitions*.
+    Return what is finished after *transitions*, with this delivery limit.
 
     What was rolled back is not, unless it is stored all the same, or was archived meanwhile.
     """
@@ -207,7 +216,8 @@ def _finished(before: frozenset[int], transitions: Iterable[Transition], *, is_s
     for change in transitions:
         offsets = range(change.first_offset, change.last_offset + 1)
         if change.state in TERMINAL and change.cause not in _NOT_FINISHED:
-            finished.update(offsets)
+            if change.cause not in _GIVES_UP or change.delivery_count >= limit:
+                finished.update(offsets)
         elif change.cause is Cause.ROLLED_BACK and not is_stored and change.state is not RecordState.ARCHIVED:
             finished.difference_update(offsets)
     return before if finished == before else frozenset(finished)

@@ -12,7 +12,6 @@ import pytest
 from attrs import evolve
 
 from sharestate import KAFKA_4_4
-from sharestate.testing import InProcessServer
 from sharestate.testing.explore import (
     RULES,
     Bound,
@@ -33,32 +32,24 @@ from sharestate.testing.explore.explored_state import digest
 from sharestate.testing.explore.properties import Contradiction
 from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
-from tests.support.explorations import ACCEPT, BUGS, SLOW, WITH_QUEUE, BugInSmall, configuration
+from tests.support.explorations import (
+    ACCEPT,
+    BUGS,
+    SLOW,
+    WITH_QUEUE,
+    BugInSmall,
+    answered,
+    configuration,
+    shown,
+    shown_in,
+)
 
 if TYPE_CHECKING:
     from sharestate.json_lines import Json
-    from sharestate.values.profiles import Profile
-    from sharestate.values.snapshot import Snapshot
 
 _RULES: Final = Path(__file__).parents[4] / "docs/rules.md"
 
 SMALL: Final = configuration((0, 0), (1, 1), failures=1, delivery_count_limit=1)
-
-
-def answered(conversation: tuple[Json, ...], profile: Profile) -> Json:
-    """Return the library's state after *conversation*."""
-    server = InProcessServer(profile)
-    return [server(request) for request in conversation][-1]["state"]
-
-
-def shown(leader: Snapshot) -> tuple[int, int, int, int]:
-    """Return what is compared of a *leader*: SPSO, SPEO, count and batches."""
-    return leader.start_offset, leader.end_offset, leader.delivery_complete_count, len(leader.batches)
-
-
-def shown_in(state: Json) -> tuple[int, int, int, int]:
-    """Return the same of a *state* in the line protocol."""
-    return state["start_offset"], state["end_offset"], state["delivery_complete_count"], len(state["batches"])
 
 
 @pytest.mark.parametrize("bug", [bug for name, bug in BUGS.items() if name not in SLOW], ids=lambda bug: bug.quirk)
