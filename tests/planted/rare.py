@@ -125,8 +125,8 @@ _AVAILABLE: Final = RecordState.AVAILABLE
 RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
     {
         "window closed": RareBug(
-            "A write that fails after the lock of its records has expired ends the gap window, if the log start has moved "
-            "to where that begins.",
+            "A write that fails after the lock of its records has expired ends the gap window, if the log start has "
+            "moved to where that begins.",
             commit,
             "write_failed",
             _closes_the_window,
@@ -143,8 +143,8 @@ RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
             ),
         ),
         "failed and accepted": RareBug(
-            "Records whose write fails after their lock has expired stay acknowledged, if it was their last delivery, the "
-            "SPSO has moved into their batch, and a gap window is open.",
+            "Records whose write fails after their lock has expired stay acknowledged, if it was their last delivery, "
+            "the SPSO has moved into their batch, and a gap window is open.",
             commit,
             "_rolled_back",
             _keeps_what_has_failed,
@@ -161,8 +161,8 @@ RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
             ),
         ),
         "archived as a whole": RareBug(
-            "A batch that was delivered before, and into which the log start has moved, is archived as a whole when its "
-            "lock expires while a gap window is open.",
+            "A batch that was delivered before, and into which the log start has moved, is archived as a whole when "
+            "its lock expires while a gap window is open.",
             expire,
             "_expire_straddling",
             _expires_as_a_whole,

@@ -19,7 +19,7 @@ from sharestate.testing.explore.steps import ExploredGroup
 from tests.support.explorations import BUGS, CROWDED, WITH_QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sharestate.testing.explore import Configuration, ExploredState
 

@@ -158,8 +158,9 @@ def _exit_code(exploration: Exploration) -> int:
 
 def _report(exploration: Exploration, seconds: float) -> str:
     speed = exploration.expanded / seconds
+    done = len(exploration.done)
     lines = [
-        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {len(exploration.done):,} with everything done",
+        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {done:,} with everything done",
         f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
         _counts("events", sorted(exploration.kinds.items())),
         _counts("rules", exploration.rules.items()),

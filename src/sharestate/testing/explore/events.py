@@ -117,7 +117,7 @@ def events(
             yield Event(ExploredEventKind.CLOSE, member)
     if partition.next_deadline_ms() is not None:
         yield Event(ExploredEventKind.DEADLINE)
-    yield from _answers(configuration, state)
+    yield from _answers(state)
     if can_write:
         for number, _ in state.leader.dead_letters:
             yield Event(ExploredEventKind.DEAD_LETTER, numbers=(number,))
@@ -157,7 +157,7 @@ def _acknowledgements(configuration: Configuration, held: list[tuple[int, int]],
                 yield Event(ExploredEventKind.ACKNOWLEDGE, member, (offset, offset, int(type_)))
 
 
-def _answers(configuration: Configuration, state: ExploredState) -> Iterator[Event]:
+def _answers(state: ExploredState) -> Iterator[Event]:
     for sent in state.sent:
         # Without another leader nobody reads what is stored, and when it was stored makes no difference.
         if state.left.failovers and not sent.is_stored:

@@ -81,7 +81,7 @@ class Expansion(NamedTuple):
 def steps(
     around: ExploredGroup, state: ExploredState, partition: SharePartition | None = None
 ) -> Iterator[tuple[int, Step]]:
-    """Yield each step that is possible in *state*, with its event's position; *partition* is the leader, if it is there."""
+    """Yield each possible step from *state* with its event's position; *partition* is the leader, if it is there yet."""
     if partition is None:
         partition = SharePartition.restore(state.leader, record_transitions=True)
     batches = fetchable(around, state, partition.copy())
@@ -116,9 +116,7 @@ def expand(
             edges += 1
             expansion.kinds[step.event.kind] += 1
             expansion.causes.update({change.cause for change in step.transitions})
-            for contradiction in contradictions(around, state, step):
-                if contradiction.name in judged:
-                    expansion.found.append(Found(number, position, contradiction))
+            expansion.found += _found(number, position, judged, contradictions(around, state, step))
             if step.event.kind is ExploredEventKind.FETCH:
                 fetched.append(step.after)
             known_by = digest(step.after)
@@ -128,10 +126,14 @@ def expand(
                 met.add(known_by)
                 expansion.successors.append(Successor(known_by, number, position, step.after))
         expansion.links.append((number, b"".join(sorted(links))))
-        for contradiction in _of_state(around, state, partition, fetched):
-            if contradiction.name in judged:
-                expansion.found.append(Found(number, None, contradiction))
+        expansion.found += _found(number, None, judged, _of_state(around, state, partition, fetched))
     return expansion._replace(expanded=expanded, edges=edges, crowded=crowded)
+
+
+def _found(
+    number: int, position: int | None, judged: Collection[str], contradictions_: Iterable[Contradiction]
+) -> Iterator[Found]:
+    return (Found(number, position, each) for each in contradictions_ if each.name in judged)
 
 
 def _of_state(

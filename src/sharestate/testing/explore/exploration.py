@@ -197,7 +197,7 @@ class Exploration:
 
     @property
     def never(self) -> tuple[str, ...]:
-        """The kinds of events that the configuration allows and that have never happened: what it says of them is nothing."""
+        """The kinds of events that the configuration allows and that have never happened: of them nothing is known."""
         return tuple(kind.value for kind in possible(self.around.configuration) if not self.kinds[kind])
 
     @property

@@ -282,7 +282,9 @@ _FOUND: Final = record({"found": Field(_bytes_of(DIGEST_SIZE)), "parents": Field
 _LINKS: Final = record({"links": Field(_numbers_of)}, lambda links: links)
 _DONE: Final = record({"done": Field(_numbers_of)}, lambda done: done)
 
-_COUNTS: Final[Mapping[str, Field]] = dict.fromkeys((*_Counts._fields, "expanded", "edges", "crowded", "depth"), Field(_COUNT))
+_COUNTS: Final[Mapping[str, Field]] = dict.fromkeys(
+    (*_Counts._fields, "expanded", "edges", "crowded", "depth"), Field(_COUNT)
+)
 
 _HEADER: Final = record(
     {

@@ -198,7 +198,10 @@ class Leading:
             leader=self.partition.snapshot(),
             sent=(*changed.sent, *sent),
             finished=_finished(
-                before.finished, self.transitions, self.surroundings.configuration.delivery_count_limit, is_stored=is_stored
+                before.finished,
+                self.transitions,
+                self.surroundings.configuration.delivery_count_limit,
+                is_stored=is_stored,
             ),
         )
         return Step(event, after, self.acquired, tuple(self.transitions), tuple(self.requests))
@@ -273,9 +276,10 @@ def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step:
 
 
 def has_time(state: ExploredState) -> bool:
-    """Return whether time may pass in *state* without a lock expiring; else locks that begin would be as old as others."""
+    """Return whether time may pass in *state* before the next deadline; else locks that begin would be as old as others."""
     now_ms = state.leader.now_ms
-    return all(lock.deadline_ms <= now_ms or lock.deadline_ms - now_ms > 2 for lock in state.leader.locks)  # noqa: PLR2004 - half of it passes, and the deadline does not come
+    left = (lock.deadline_ms - now_ms for lock in state.leader.locks if lock.deadline_ms >= now_ms)
+    return all(each // 2 for each in left)  # half of it passes, and the deadline does not come
 
 
 def _let_time_pass(leading: Leading) -> int:

@@ -19,12 +19,12 @@ from sharestate.testing.explore import (
     Configuration,
     Exploration,
     ExplorationFileError,
+    expansion,
     explore,
     go_on,
     read_exploration,
     write_exploration,
 )
-from sharestate.testing.explore import expansion
 from sharestate.testing.explore.endings import LINK, first_without_end
 from sharestate.testing.explore.events import GOES_ON, ExploredEventKind
 from sharestate.testing.explore.expansion import EVENT_LIMIT, Found
@@ -177,7 +177,7 @@ def test_knows_from_where_there_is_no_end() -> None:
 
 
 def test_nobody_is_saved_by_what_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state from which only a mishap leads on is named, by a shortest way, though somebody can always do something."""
+    """A state from which only a mishap leads on is named, by a shortest way, though somebody can do something."""
     stuck = {ExploredEventKind.FETCH, ExploredEventKind.DEADLINE}
     monkeypatch.setattr(expansion, "GOES_ON", GOES_ON - stuck)
     exploration = explore(SMALL, KAFKA_4_4.healed)
