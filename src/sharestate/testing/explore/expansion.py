@@ -81,7 +81,7 @@ class Expansion(NamedTuple):
 def steps(
     around: ExploredGroup, state: ExploredState, partition: SharePartition | None = None
 ) -> Iterator[tuple[int, Step]]:
-    """Yield each possible step from *state* with its event's position; *partition* is the leader, if it is there yet."""
+    """Yield each possible step from *state*, with its event's position; *partition* is the leader, if there is one."""
     if partition is None:
         partition = SharePartition.restore(state.leader, record_transitions=True)
     batches = fetchable(around, state, partition.copy())

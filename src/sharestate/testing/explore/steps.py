@@ -276,7 +276,7 @@ def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step:
 
 
 def has_time(state: ExploredState) -> bool:
-    """Return whether time may pass in *state* before the next deadline; else locks that begin would be as old as others."""
+    """Return whether time may pass in *state* before the next deadline; else locks that begin are as old as others."""
     now_ms = state.leader.now_ms
     left = (lock.deadline_ms - now_ms for lock in state.leader.locks if lock.deadline_ms >= now_ms)
     return all(each // 2 for each in left)  # half of it passes, and the deadline does not come
