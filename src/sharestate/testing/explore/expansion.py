@@ -116,7 +116,7 @@ def expand(
             edges += 1
             expansion.kinds[step.event.kind] += 1
             expansion.causes.update({change.cause for change in step.transitions})
-            expansion.found += _found(number, position, judged, contradictions(around, state, step))
+            expansion.found.extend(_found(number, position, judged, contradictions(around, state, step)))
             if step.event.kind is ExploredEventKind.FETCH:
                 fetched.append(step.after)
             known_by = digest(step.after)
@@ -126,7 +126,7 @@ def expand(
                 met.add(known_by)
                 expansion.successors.append(Successor(known_by, number, position, step.after))
         expansion.links.append((number, b"".join(sorted(links))))
-        expansion.found += _found(number, None, judged, _of_state(around, state, partition, fetched))
+        expansion.found.extend(_found(number, None, judged, _of_state(around, state, partition, fetched)))
     return expansion._replace(expanded=expanded, edges=edges, crowded=crowded)
 
 

@@ -20,7 +20,7 @@ from enum import Enum
 from multiprocessing import get_context
 from threading import current_thread, main_thread
 from types import FrameType, MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from attrs import Factory, define, field, frozen
 
@@ -376,7 +376,8 @@ def _nearest(found: list[Found]) -> Found | None:
     return min(found, key=lambda each: each.event is not None, default=None)
 
 
-class _Stops(NamedTuple):
+@frozen
+class _Stops:
     """When to stop; asked between two chunks, where what is known is whole and can be gone on with."""
 
     bounds: Bounds
@@ -384,6 +385,7 @@ class _Stops(NamedTuple):
     is_interrupted: Callable[[], bool]
 
     def __call__(self, exploration: Exploration) -> Bound | None:
+        """Return the bound that is met, if one is."""
         if self.is_interrupted():
             return Bound.INTERRUPTED
         if exploration.states >= self.bounds.states:

@@ -98,10 +98,11 @@ def digest(state: ExploredState) -> bytes:
     """Return 16 bytes that are equal for states that differ in names only."""
     writes = _write_names(state.leader)
     floor = 0 if state.leader.profile.has(Quirk.START_MOVES_BACK) else state.leader.start_offset
-    stored: tuple[Any, ...]
+    stored: tuple[Any, ...] = ()
+    sent: list[tuple[Any, ...]]
     if state.left.failovers:
         # A write that comes late may move the stored start offset back.
-        starts = [sent.start_offset for sent in state.sent if sent.start_offset >= 0 and not sent.is_stored]
+        starts = [each.start_offset for each in state.sent if each.start_offset >= 0 and not each.is_stored]
         floor = min(floor, state.stored.start_offset, *starts)
         sent = [
             (writes[number], accepted, is_stored, start, _batches(batches))
@@ -110,7 +111,6 @@ def digest(state: ExploredState) -> bytes:
         stored = state.stored.start_offset, _batches(state.stored.state_batches)
     else:  # nobody will read what is stored
         sent = [(writes[number], accepted) for number, _, _, accepted, _ in state.sent]
-        stored = ()
     canonical = (
         leader_shape(state.leader, writes),
         state.log,
