@@ -163,7 +163,8 @@ def _report(exploration: Exploration, seconds: float) -> str:
         f"{exploration.states:,} states, {exploration.expanded:,} looked at; {done:,} with everything done",
         f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
         _counts("events", sorted(exploration.kinds.items())),
-        _counts("rules", exploration.rules.items()),
+        _counts("rules", [(rule, count) for rule, count in exploration.rules.items() if count]),
+        f"rules not met: {', '.join(rule for rule, count in exploration.rules.items() if not count) or 'none'}",
     ]
     if exploration.counterexample is not None:
         lines.append(str(exploration.counterexample))

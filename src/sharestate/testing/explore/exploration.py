@@ -202,8 +202,8 @@ class Exploration:
 
     @property
     def rules(self) -> Mapping[str, int]:
-        """By how many steps records were changed by each rule of ``docs/rules.md``."""
-        rules: Counter[str] = Counter()
+        """By how many steps records were changed by each rule of ``docs/rules.md`` that changes records."""
+        rules: Counter[str] = Counter(dict.fromkeys(RULES.values(), 0))
         for cause, count in self.causes.items():
             rules[RULES[Cause(cause)]] += count
         return dict(sorted(rules.items(), key=lambda rule: [int(part) for part in rule[0].split(".")]))

@@ -142,6 +142,14 @@ def test_rules_are_rules() -> None:
     assert all(f"(rule-{rule.replace('.', '-')})=" in headings for rule in RULES.values())
 
 
+def test_says_which_rules_are_met() -> None:
+    """Of each rule that changes records it is said by how many steps it did: here nothing was compacted away."""
+    rules = explore(SMALL, KAFKA_4_4.healed).rules
+    assert rules.keys() == set(RULES.values())
+    assert (rules["7.3"], rules["13"]) == (0, 0)
+    assert rules["7"] > 0
+
+
 def test_bound_of_time() -> None:
     """Without time nothing is said to hold."""
     exploration = explore(SMALL, KAFKA_4_4.healed, bounds=Bounds(seconds=0))
