@@ -15,6 +15,11 @@ from tests.support.explorations import BUGS
 pytestmark = pytest.mark.oracle
 
 
+def seen(answer: Json) -> str:
+    """Return the state in an *answer*, without the mark that Kafka keeps on records archived outside a write."""
+    return write_json(answer["state"]).replace('"t"]', '""]')
+
+
 @pytest.mark.parametrize("oracle", ["4.4.0"], indirect=True)
 def test_kafka_answers_the_conversations(oracle: Oracle) -> None:
     """
@@ -32,9 +37,9 @@ def test_kafka_answers_the_conversations(oracle: Oracle) -> None:
             for number, request in enumerate(found.conversation):
                 answer: Json = read_json(kafka.response())
                 expected = ours(request)
-                if (answer["result"], answer["state"]) != (expected["result"], expected["state"]):
+                if (answer["result"], seen(answer)) != (expected["result"], seen(expected)):
                     wrong.append(f"{name}:{number}")
-                if answer["state"] != without(request)["state"]:
+                if seen(answer) != seen(without(request)):
                     healed.add(name)
 
     assert wrong == []
