@@ -74,6 +74,23 @@ class RecordState(IntEnum):
     """It was rejected, delivered too often, or is gone from the log. Terminal."""
 
 
+def is_near_limit(state: int, delivery_count: int, delivery_count_limit: int) -> bool:
+    """
+    Return whether a record has been delivered, and has one delivery left or none.
+
+    One that is ARCHIVING or terminal has had its last one.
+
+    >>> is_near_limit(RecordState.AVAILABLE, 4, 5), is_near_limit(RecordState.AVAILABLE, 3, 5)
+    (True, False)
+    >>> is_near_limit(RecordState.ARCHIVING, 5, 5), is_near_limit(RecordState.AVAILABLE, 0, 1)
+    (False, False)
+    """
+    return state in _DELIVERABLE and delivery_count >= max(delivery_count_limit - 1, 1)
+
+
+_DELIVERABLE: Final = frozenset({RecordState.AVAILABLE, RecordState.ACQUIRED})
+
+
 class AcquireMode(Enum):
     """
     The strictness of ``max_records``.
