@@ -155,7 +155,7 @@ stalls: $(READY) ## Try TIMES= as many random runs that have to end with the SPS
 explore: $(READY) ## Look at all states of small share groups, with and without Kafka's bugs; takes a minute or two
 	$(call judge,explore, $(call step,all states, \
 	  SHARESTATE_TIMES=2 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
-	    tests/property/test_explorations.py))
+	    tests/property/test_explorations.py tests/property/test_merged_states.py))
 
 # With the default 20,000 runs.
 members: TIMES ?= 72
