@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import click
 
-from sharestate.broker.groups import EXPERIMENTAL_GROUPS, GROUP_PROFILES
+from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.options import any_profile_option, split_limit_option
@@ -22,7 +22,7 @@ from sharestate.conversation import (
     bounded_lines,
     serve,
 )
-from sharestate.coordinator import COORDINATOR_PROFILES, EXPERIMENTAL_COORDINATORS
+from sharestate.coordinator.profiles import ALL_COORDINATORS
 from sharestate.values.profiles import Profile
 
 
@@ -66,18 +66,16 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
 
 
 def _coordinators(profile: Profile) -> CoordinatorConversation:
-    named = {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}
-    rules = named.get(profile.name)
+    rules = ALL_COORDINATORS.get(profile.name)
     if rules is None:
-        message = f"share coordinators have the profiles {', '.join(named)}, and not {profile.name}."
+        message = f"share coordinators have the profiles {', '.join(ALL_COORDINATORS)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return CoordinatorConversation(rules)
 
 
 def _groups(profile: Profile) -> GroupConversation:
-    named = {**GROUP_PROFILES, **EXPERIMENTAL_GROUPS}
-    rules = named.get(profile.name)
+    rules = ALL_GROUPS.get(profile.name)
     if rules is None:
-        message = f"share groups have the profiles {', '.join(named)}, and not {profile.name}."
+        message = f"share groups have the profiles {', '.join(ALL_GROUPS)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return GroupConversation(rules)

@@ -60,7 +60,7 @@ class CoordinatorProfile:
 
     def __repr__(self) -> str:
         """Return the constant of a profile that has one, such as ``COORDINATOR_4_4``; else all of its fields."""
-        if {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}.get(self.name) != self:
+        if ALL_COORDINATORS.get(self.name) != self:
             return fields_repr(self)
         return constant_name(self.name).replace("KAFKA", "COORDINATOR")
 
@@ -100,6 +100,11 @@ EXPERIMENTAL_COORDINATORS: Final[Mapping[str, CoordinatorProfile]] = MappingProx
     {COORDINATOR_TRUNK.name: COORDINATOR_TRUNK}
 )
 """The profiles that no release has, by their names."""
+
+ALL_COORDINATORS: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
+    {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}
+)
+"""Those of the releases and the experimental ones, by their names."""
 
 
 @frozen(kw_only=True)

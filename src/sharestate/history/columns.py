@@ -21,7 +21,7 @@ from sharestate.values.dead_letters import DeadLetterCause
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.list_slices import TupleLike
 from sharestate.values.named_tuples import new_tuple
-from sharestate.values.profiles import EXPERIMENTAL_PROFILES, PROFILES
+from sharestate.values.profiles import ALL_PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
 
@@ -225,7 +225,7 @@ _CONFIG: Final = Kind(
             "profile",
             Scalar.TEXT,
             "the rules from the next initialization on",
-            values=(*PROFILES, *EXPERIMENTAL_PROFILES),
+            values=tuple(ALL_PROFILES),
         ),
         Column("leader_epoch", Scalar.INT32, "the leader's epoch from the next initialization on"),
         Column("dlq_topic", Scalar.TEXT, "the topic of the dead-letter queue; empty for none"),

@@ -237,7 +237,7 @@ class Profile:
 
     def __repr__(self) -> str:
         """Return the constant of a profile that has one, such as ``KAFKA_4_4.healed``; else all of its fields."""
-        if {**PROFILES, **EXPERIMENTAL_PROFILES}.get(self.name) != self:
+        if ALL_PROFILES.get(self.name) != self:
             return fields_repr(self)
         release = self.name.removesuffix(_HEALED)
         return constant_name(release) + ".healed" * (release != self.name)
@@ -297,3 +297,6 @@ EXPERIMENTAL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {profile.name: profile for profile in (KAFKA_TRUNK, KAFKA_TRUNK.healed)}
 )
 """The profiles that no release has, by their names; they are not in ``PROFILES``."""
+
+ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **EXPERIMENTAL_PROFILES})
+"""Those of the releases and the experimental ones, by their names."""

@@ -142,3 +142,6 @@ EXPERIMENTAL_GROUPS: Final[Mapping[str, GroupProfile]] = MappingProxyType(
     {each.name: each for each in (GROUPS_TRUNK, GROUPS_TRUNK.healed)}
 )
 """The profiles that no release has, by their names."""
+
+ALL_GROUPS: Final[Mapping[str, GroupProfile]] = MappingProxyType({**GROUP_PROFILES, **EXPERIMENTAL_GROUPS})
+"""Those of the releases and the experimental ones, by their names."""

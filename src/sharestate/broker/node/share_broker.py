@@ -32,8 +32,7 @@ from sharestate.broker.node.topics import Topics
 from sharestate.broker.node.transactions import EndedTransaction
 from sharestate.broker.sessions import ShareSessionCache
 from sharestate.coordinator.profiles import (
-    COORDINATOR_PROFILES,
-    EXPERIMENTAL_COORDINATORS,
+    ALL_COORDINATORS,
     LATEST_COORDINATOR,
     CoordinatorProfile,
 )
@@ -72,8 +71,7 @@ _REQUESTS: Final = frozenset(
 
 def coordinator_profile(profile: Profile) -> CoordinatorProfile:
     """Return the rules of a share coordinator of the same release as the node that follows *profile*."""
-    named = {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}
-    return named.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+    return ALL_COORDINATORS.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
 
 
 def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> NodeCoordinator:
