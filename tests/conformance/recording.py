@@ -29,7 +29,6 @@ FILE: Final = Path(sharestate.__file__).parent / "conformance/scripts.jsonl.gz"
 
 RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 
-What has a fetch wait for something."""
 
 
 def answers(script: Script, address: str, number: int) -> list[list[Any]]:
