@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Producer
 
@@ -41,3 +39,25 @@ def ours(profile: Profile) -> Iterator[tuple[str, Callable[[float], None]]]:
         broker.auto_advance(quiet_s=0.002),
     ):
         yield broker.bootstrap_servers, lambda seconds: broker.advance(seconds=seconds)
+
+
+@contextmanager
+def kfake(home: Path) -> Iterator[str]:
+    """Build kfake in *home* (Go), start it, and yield its address."""
+    program = home / "kfake"
+    subprocess.run(["go", "build", "-o", str(program), "."], check=True, cwd=Path(__file__).parent / "kfake")
+    with subprocess.Popen([str(program)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+@contextmanager
+def mock() -> Iterator[str]:
+    """Start the mock cluster of librdkafka, and yield the address of its broker."""
+    producer = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (broker,) = producer.list_topics(timeout=10).brokers.values()
+    yield f"{broker.host}:{broker.port}"
+    del producer

@@ -24,6 +24,7 @@ from sharestate.testing.servers import (
     Partition,
     RawMember,
 )
+from sharestate.testing.servers.share_sessions import SESSION_ERRORS
 
 EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
 """What groups are set to, so that records may be there before the first fetch."""
@@ -43,16 +44,13 @@ WAIT_MS: Final = 5_000
 """How long a fetch waits if its step does not say, and a script for dead letters: it is to bring something. [ms]"""
 
 OPENING_MS: Final = 250
-"""How long the first fetch waits that has a group begin with what is written next. [ms]"""
+"""How long the first fetch waits by which a group begins with what is written next, if it cannot be set. [ms]"""
 
 LETTERS_PREFIX: Final = "dlq."
 """What the names of topics with dead letters begin with (``errors.deadletterqueue.topic.name.prefix``)."""
 
 SETTLE_MS: Final = 300
 """How long brokers may take to know of a setting, or to release what a session had. [ms]"""
-
-_OPENS: Final = FetchLimits(max_records=0, max_wait_ms=0, min_bytes=0)
-"""A fetch that acquires nothing, and opens a session."""
 
 _MODES: Final = {"batch_optimized": BATCH_OPTIMIZED, "record_limit": RECORD_LIMIT}
 
@@ -205,9 +203,9 @@ class ScriptRun:
             made.join()
         except TimeoutError as error:
             raise NotSupportedError(str(error).replace(made.member_id, member)) from error
-        waits = not self._begins_at_zero and not self._has_records
-        opening = FetchLimits(max_wait_ms=OPENING_MS) if waits else _OPENS
-        return self._fetched(made, {}, opening, shows_acquired=False)
+        if not self._begins_at_zero and not self._has_records:
+            made.fetch({}, FetchLimits(max_wait_ms=OPENING_MS), [self._partition])
+        return {}
 
     def _fetch(  # noqa: PLR0913 - the fields of a step
         self,
@@ -224,12 +222,9 @@ class ScriptRun:
             max_records=max_records, batch_size=batch_size, max_wait_ms=wait_ms, acquire_mode=_MODES[mode]
         )
         given = {self._partition: _batches(acknowledge)} if acknowledge else {}
-        return self._fetched(self._members[member], given, None if renews else limits)
-
-    def _fetched(
-        self, member: RawMember, given: Any, limits: FetchLimits | None, *, shows_acquired: bool = True
-    ) -> Json:
-        fetched = member.fetch(given, limits, [self._partition])
+        fetched = self._members[member].fetch(given, None if renews else limits, [self._partition])
+        if fetched.error in SESSION_ERRORS and not given:  # a client opens another session
+            fetched = self._members[member].fetch({}, limits, [self._partition])
         error, code = fetched.codes.get(self._partition, ("none", 0))
         named = (
             ("error", fetched.error),
@@ -237,10 +232,7 @@ class ScriptRun:
             ("acknowledge_error", KioErrorCode(code).name),
         )
         acquired = [list(each) for each in fetched.acquired.get(self._partition, ())]
-        return {
-            **{name: text for name, text in named if text != "none"},
-            **({"acquired": acquired} if shows_acquired else {}),
-        }
+        return {**{name: text for name, text in named if text != "none"}, "acquired": acquired}
 
     def _acknowledge(self, member: str, batches: Iterable[Any], *, renews: bool = False) -> Json:
         codes = self._members[member].acknowledge({self._partition: _batches(batches)}, renews=renews)

@@ -6,7 +6,7 @@ What a version does not have may be left out if it says nothing; else the broker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_args
@@ -18,19 +18,20 @@ from kio.schema.index import api_key_map
 from kio.static.protocol import RequestPayload
 
 from sharestate.errors import ErrorCode, ExternalError
+from sharestate.persister.kafka.frames import read_lenient_response
 from sharestate.testing.servers.connections import RawConnection
 
 T = TypeVar("T")
 
-_FORMER: Final[Mapping[str, Callable[[Any], Mapping[str, Any]]]] = MappingProxyType(
-    {"FindCoordinatorRequest": lambda request: {"key": request.coordinator_keys[0]}}
-)
-"""What stood in the place of fields before there were several of them (FindCoordinator 4, KIP-699)."""
+_FORMER: Final[Mapping[str, str]] = MappingProxyType({"coordinator_keys": "key"})
+"""Fields that had another name while they were one value instead of several (FindCoordinator 4, KIP-699)."""
 
 
 class NegotiatedConnection(RawConnection):
     """
     A connection that sends each request in the latest version, up to the one it is given in, that the broker has.
+
+    Answers may differ a little from Kafka's schemas: what is null may be empty, and there may be more than is known.
 
     Raises:
         ExternalError: Of ``ask``: the broker does not have the API, or no version of it that can say what is asked.
@@ -53,6 +54,9 @@ class NegotiatedConnection(RawConnection):
         response: type[T] = load_response_schema(key, version)  # type: ignore[assignment] # of the same name
         return super().ask(at_version(request, version), response)
 
+    def _read(self, schema: type[T], frame: bytes) -> T:
+        return read_lenient_response(schema, frame, self._requests)
+
 
 def at_version(request: RequestPayload, version: int) -> RequestPayload:
     """
@@ -67,11 +71,13 @@ def at_version(request: RequestPayload, version: int) -> RequestPayload:
 
 def _as(schema: Any, value: Any) -> Any:  # noqa: ANN401 - a class of kio's, and an object of another one
     known = {field.name: field for field in fields(schema)}
-    given = dict(_FORMER.get(schema.__name__, lambda _: {})(value)) if "key" in known else {}
+    given = {}
     for field in fields(value):
         content = getattr(value, field.name)
         if field.name in known:
             given[field.name] = _part(known[field.name], content)
+        elif _FORMER.get(field.name) in known:
+            (given[_FORMER[field.name]],) = content
         elif field.default is not MISSING and content != field.default:
             raise _unsupported(f"{field.name} is not in version {schema.__version__} of its {schema.__name__}")
     return schema(**given)
