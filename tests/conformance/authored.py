@@ -261,6 +261,7 @@ UNASKED: Final = {
     "4.3": _NO_NEW_LEADER,
     "4.4": _NO_NEW_LEADER,
     "7.3": "needs records that the log cleaner has removed",
+    "20": "its parts are asked each for itself",
     "21.4": _NO_NEW_LEADER,
     "24": "says how bugs of Kafka are dealt with",
     "24.1": "the bugs need failed writes, natural gaps or leaders that begin anew",

@@ -37,7 +37,6 @@ def answers(script: Script, address: str, number: int) -> list[list[Any]]:
         run = ScriptRun(cluster, address, f"{PREFIX}-record-{number}-{script.name}", time.sleep)
         exchanges = [[step, run.answer(step)] for step in script.steps]
         run.end()
-        cluster.delete([run.name], run.topics)
     return exchanges
 
 

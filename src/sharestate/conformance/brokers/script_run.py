@@ -7,6 +7,7 @@ Members are raw: they send what the script says and nothing else, but for heartb
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode as KioErrorCode
@@ -32,7 +33,7 @@ EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
 LOCK_SETTING: Final = "share.record.lock.duration.ms"
 
 SHORT_LOCKS_MS: Final = (1_500, 5_000, 15_000)
-"""Durations of locks that a script asks for that waits: the first that the broker permits (by default 15 s). [ms]"""
+"""Durations of locks for a script that waits: the first that the broker permits, which by default is 15 s. [ms]"""
 
 SLACK_MS: Final = 500
 """How long after its deadline a lock is taken to have expired, by brokers' timers. [ms]"""
@@ -77,21 +78,25 @@ class ScriptRun:
         name: The name of the topic and of the group.
         sleep: Lets time pass. [s]
         security: TLS and login.
+        is_patient: Whether locks are not as short as possible, for a machine that is busy.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what can be chosen
         self,
         cluster: Cluster,
         bootstrap_servers: str,
         name: str,
         sleep: Callable[[float], None],
         security: Security | None = None,
+        *,
+        is_patient: bool = False,
     ) -> None:
         """Prepare it; nothing is asked yet."""
         self.name = name
         self.topics: list[str] = []
         self._cluster, self._bootstrap, self._sleep, self._security = cluster, bootstrap_servers, sleep, security
         self._members: dict[str, RawMember] = {}
+        self._locks_ms = SHORT_LOCKS_MS[1:] if is_patient else SHORT_LOCKS_MS
         self._begins_at_zero = False
         self._has_records = False
         self._lock_ms = 0
@@ -115,9 +120,11 @@ class ScriptRun:
             raise
 
     def end(self) -> None:
-        """Have all members leave."""
+        """Have all members leave, and delete the topics and the group."""
         for member in self._members.values():
-            member.leave()
+            with suppress(OSError, ExternalError):
+                member.leave()
+        self._cluster.delete([self.name], self.topics)
 
     # ---- administration
 
@@ -145,7 +152,7 @@ class ScriptRun:
         return {}
 
     def _shorten_locks(self) -> None:
-        for duration_ms in SHORT_LOCKS_MS:
+        for duration_ms in self._locks_ms:
             try:
                 self._cluster.configure_group(self.name, {LOCK_SETTING: str(duration_ms)})
             except ExternalError:
