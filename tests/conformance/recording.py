@@ -30,7 +30,6 @@ FILE: Final = Path(sharestate.__file__).parent / "conformance/scripts.jsonl.gz"
 RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 
 
-
 def answers(script: Script, address: str, number: int) -> list[list[Any]]:
     """Return the steps of a script, each with what a broker answers."""
     with closing(Cluster(address)) as cluster:
@@ -62,14 +61,14 @@ def lines(found: Mapping[str, Mapping[str, list[list[Any]]]]) -> Iterator[str]:
         alike: dict[str, list[str]] = {}
         for release, exchanges in found[script.name].items():
             alike.setdefault(json.dumps(exchanges, separators=(",", ":")), []).append(release)
-        for exchanges, releases in alike.items():
+        for text, releases in alike.items():
             line = {
                 "name": script.name if len(alike) == 1 else f"{script.name}-{releases[0]}",
                 "source": f"brokers of Kafka {', '.join(releases)}",
                 "releases": releases,
                 "rules": [*script.rules],
                 "accident": None,
-                "exchanges": json.loads(exchanges),
+                "exchanges": json.loads(text),
             }
             yield json.dumps(line, separators=(",", ":"))
 

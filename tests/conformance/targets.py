@@ -45,7 +45,8 @@ def ours(profile: Profile) -> Iterator[tuple[str, Callable[[float], None]]]:
 def kfake(home: Path) -> Iterator[str]:
     """Build kfake in *home* (Go), start it, and yield its address."""
     program = home / "kfake"
-    subprocess.run(["go", "build", "-o", str(program), "."], check=True, cwd=Path(__file__).parent / "kfake")
+    command = ["go", "build", "-o", str(program), "."]
+    subprocess.run(command, check=True, cwd=Path(__file__).parent / "kfake")
     with subprocess.Popen([str(program)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

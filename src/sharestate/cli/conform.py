@@ -181,9 +181,7 @@ def _lines(found: Conformance) -> Iterator[str]:
             yield from _failure(rule, rule.shortest)
     yield ""
     yield from (f"Rule {rule.number} is not supported: {rule.reason}." for rule in found.rules if rule.reason)
-    bare = [
-        rule.number for rule in found.rules if rule.number and not rule.counts.total() and rule.reason is None
-    ]
+    bare = [rule.number for rule in found.rules if rule.number and not rule.counts.total() and rule.reason is None]
     if bare:
         yield f"No vector shows the rules {', '.join(bare)}."
     if found.accidents:

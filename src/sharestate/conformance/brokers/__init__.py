@@ -10,7 +10,10 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in {"aiokafka", "kio"}:
         raise
-    message = "sharestate.conformance.brokers needs the extras 'kafka' and 'segments': pip install 'sharestate[kafka,segments]'"
+    message = (
+        "sharestate.conformance.brokers needs the extras 'kafka' and 'segments': "
+        "pip install 'sharestate[kafka,segments]'"
+    )
     raise ModuleNotFoundError(message, name=error.name) from error
 
 __all__ = ["PREFIX", "conform_cluster"]

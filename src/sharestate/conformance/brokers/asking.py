@@ -34,9 +34,10 @@ def conform_cluster(  # noqa: PLR0913 - all but three have defaults
     """
     Carry out the scripts of *release* at a cluster, and return what became of each rule.
 
-    Each script has a topic of one partition and a group of its own, which are deleted afterwards; their names begin
-    with ``sharestate-conform``, that of a topic for dead letters with ``dlq.``. What the cluster does not take, such as settings of groups, is not supported, and so
-    are rules that no client can see.
+    Each script has a topic of one partition and a group of its own, which are deleted afterwards. Their names begin
+    with ``sharestate-conform``, and that of a topic for dead letters with ``dlq.sharestate-conform``. What the cluster
+    does not take, such as settings of groups, is not supported, and so are rules that no client can see. A script that
+    waits until locks expire is repeated with longer ones if it fails, as a busy machine may have been too late.
 
     Args:
         bootstrap_servers: ``host:port`` of a broker, or several with commas.
@@ -96,9 +97,7 @@ def _judged(script: Vector, run: ScriptRun) -> VectorOutcome:
         try:
             got = run.answer(request)
         except NotSupportedError as error:
-            return VectorOutcome(
-                vector=script, verdict=ConformanceVerdict.UNSUPPORTED, place=place, reason=str(error)
-            )
+            return VectorOutcome(vector=script, verdict=ConformanceVerdict.UNSUPPORTED, place=place, reason=str(error))
         except (OSError, ExternalError) as error:
             got = {"failed": str(error) or type(error).__name__}
         if found := Level.FULL.differences(expected, got):

@@ -7,7 +7,7 @@ Each request goes to the broker that answers for it, in a version that it has. W
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, TypeVar
@@ -243,10 +243,15 @@ class Cluster:
         topic: Any = fetch_schema.FetchTopic
         request: Any = fetch_schema.FetchRequest
         wanted = topic(
-            topic=name, partitions=(part(partition=0, fetch_offset=0, partition_max_bytes=2**20, current_leader_epoch=-1),)
+            topic=name,
+            partitions=(part(partition=0, fetch_offset=0, partition_max_bytes=2**20, current_leader_epoch=-1),),
         )
         made = request(
-            max_wait=timedelta(milliseconds=200), min_bytes=1, max_bytes=2**20, topics=(wanted,), forgotten_topics_data=()
+            max_wait=timedelta(milliseconds=200),
+            min_bytes=1,
+            max_bytes=2**20,
+            topics=(wanted,),
+            forgotten_topics_data=(),
         )
         _, leader = self.topic(name)
         give_up_s = time.monotonic() + patience_s
@@ -330,9 +335,7 @@ class Cluster:
         for group_id in groups:
             request: Any = DeleteGroupsRequest
             with suppress(OSError, ExternalError):
-                self._ask(
-                    self._coordinator(group_id, _GROUP), request(groups_names=(group_id,)), DeleteGroupsResponse
-                )
+                self._ask(self._coordinator(group_id, _GROUP), request(groups_names=(group_id,)), DeleteGroupsResponse)
         topic: Any = delete_schema.DeleteTopicState
         made: Any = delete_schema.DeleteTopicsRequest
         named = tuple(topic(name=name, topic_id=None) for name in topics)
@@ -356,7 +359,11 @@ class Cluster:
         """Return the address of the broker that creates topics, as far as it is known."""
         answer = self._metadata()
         return next(
-            (str(Address(each.host, int(each.port))) for each in answer.brokers if each.node_id == answer.controller_id),
+            (
+                str(Address(each.host, int(each.port)))
+                for each in answer.brokers
+                if each.node_id == answer.controller_id
+            ),
             None,
         )
 
@@ -372,19 +379,21 @@ class Cluster:
 
     def _ask(self, address: str | None, request: RequestPayload, schema: type[T]) -> Any:  # noqa: ANN401 - of any version
         """Return the answer of a broker; without an address, of the first one that can be reached."""
-        for place in self._begin if address is None else [address]:
+        places = self._begin if address is None else [address]
+        for place in places:
             try:
                 if place not in self._connections:
                     self._connections[place] = NegotiatedConnection(place, CLIENT_ID, self._security, PATIENCE_S)
                 return self._connections[place].ask(request, schema)
-            except OSError as error:
+            except OSError:
                 if connection := self._connections.pop(place, None):
                     connection.close()
-                failure = error
-        raise failure
+                if place == places[-1]:
+                    raise
+        raise AssertionError  # there is a place
 
 
-def _until_done(what: str, ask: Any) -> Any:  # noqa: ANN401 - a function, and what it returns
+def _until_done(what: str, ask: Callable[[], tuple[str, T]]) -> T:
     """Return the second of what *ask* returns as soon as the first is no error of those that pass."""
     give_up_s = time.monotonic() + PATIENCE_S
     while True:

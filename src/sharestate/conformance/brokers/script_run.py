@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from sharestate.conformance.brokers.cluster import Cluster
+from sharestate.conformance.brokers.cluster import NOT_YET, Cluster
 from sharestate.errors import ErrorCode, ExternalError
 from sharestate.json_lines import Json
 from sharestate.persister.kafka.security import Security
@@ -25,6 +25,7 @@ from sharestate.testing.servers import (
     Partition,
     RawMember,
 )
+from sharestate.testing.servers.raw_members import CONNECTION_LOST
 from sharestate.testing.servers.share_sessions import SESSION_ERRORS
 
 EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
@@ -62,6 +63,11 @@ _LOCAL: Final = {"topic": "<topic>", "group": "<group>"}
 """Headers whose values are names of this run."""
 
 NO_GROUP_SETTINGS: Final = "the broker does not take the settings of the group: {}"
+
+HEARTBEAT_REFUSED: Final = "ShareGroupHeartbeat is answered with {}"
+
+_PASSING: Final = NOT_YET | {"none", CONNECTION_LOST}
+"""What may be answered to the first heartbeat of a member that joins later."""
 
 
 class NotSupportedError(Exception):
@@ -206,6 +212,8 @@ class ScriptRun:
             connect=NegotiatedConnection,
         )
         self._members[member] = made
+        if (error := made.heartbeat()) not in _PASSING:
+            raise NotSupportedError(HEARTBEAT_REFUSED.format(error.upper()))
         try:
             made.join()
         except TimeoutError as error:

@@ -267,7 +267,7 @@ def read_lenient_response(schema: type[T], frame: bytes, correlation_id: int) ->
     """
     Return the response in *frame* as *schema* has it, of a broker that need not keep to the schema in all.
 
-    Where something is null that may not be, it is empty; what follows the end is ignored. Fields with a tag are skipped.
+    Where something is null that may not be, it is empty. What follows the end is ignored, and so are fields with a tag.
 
     Raises:
         ResponseFormatError: It is no such response.

@@ -160,6 +160,7 @@ class Membership:
         response = connection.ask(
             _FindCoordinator(key_type=_GROUP, coordinator_keys=(self._group_id,)), FindCoordinatorResponse
         )
+        found: Any
         (found,) = getattr(response, "coordinators", (response,))  # versions before 4 answer for one group
         return found.error_code.name, int(found.node_id), str(Address(found.host, int(found.port)))
 

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar, get_args
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
-from kio.schema.index import api_key_map
 from kio.static.protocol import RequestPayload
 
 from sharestate.errors import ErrorCode, ExternalError
@@ -44,11 +43,13 @@ class NegotiatedConnection(RawConnection):
         key, latest = int(request.__api_key__), int(request.__version__)
         if self._announced is None:
             answer = super().ask(ApiVersionsRequest(), ApiVersionsResponse)
-            self._announced = {int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys}
+            self._announced = {
+                int(api.api_key): (int(api.min_version), int(api.max_version)) for api in answer.api_keys
+            }
         first, last = self._announced.get(key, (0, -1))
         version = min(latest, last)
         if version < first:
-            raise _unsupported(f"it has no {api_key_map[key]} of version {latest} or less")
+            raise _unsupported(type(request).__name__, f"it is not there in version {latest} or less")
         if version == latest:
             return super().ask(request, schema)
         response: type[T] = load_response_schema(key, version)  # type: ignore[assignment] # of the same name
@@ -79,7 +80,7 @@ def _as(schema: Any, value: Any) -> Any:  # noqa: ANN401 - a class of kio's, and
         elif _FORMER.get(field.name) in known:
             (given[_FORMER[field.name]],) = content
         elif field.default is not MISSING and content != field.default:
-            raise _unsupported(f"{field.name} is not in version {schema.__version__} of its {schema.__name__}")
+            raise _unsupported(schema.__name__, f"version {schema.__version__} has no {field.name}")
     return schema(**given)
 
 
@@ -97,6 +98,7 @@ def _part_schema(annotation: Any) -> Any:  # noqa: ANN401 - of any type
     return next((found for each in get_args(annotation) if (found := _part_schema(each)) is not None), None)
 
 
-def _unsupported(message: str) -> ExternalError:
+def _unsupported(request: str, reason: str) -> ExternalError:
+    message = f"{request}: {reason}"
     code = ErrorCode.UNSUPPORTED_VERSION
     return ExternalError(message, code, code.exception)
