@@ -20,7 +20,11 @@ What [`sharestate conform --bootstrap`](conformance.md#brokers) has said of brok
 compared with what brokers of their own release answered when the scripts were recorded, the others with 4.4.0. `make
 conformance-reports` starts the brokers and writes the reports anew; `NAMES=kfake` writes one."""
 
-MARKS: Final = {"passed": "passed", "failed": "**failed**", "not supported": "-", "not judged": ""}
+LEGEND: Final = """\
+A dash stands where a broker does not support what a script needs, a question mark where it differs before it comes to
+what shows the rule. Rules that no client can see stand [below](#not-supported)."""
+
+MARKS: Final = {"passed": "passed", "failed": "**failed**", "not supported": "-", "not judged": "?"}
 
 NOTES: Final = {
     "kfake": """\
@@ -29,9 +33,9 @@ follow, such as the delivery limit; scripts with such settings fail. Where a fet
 which Kafka's schema of ShareFetch does not allow; that is overlooked here.""",
     "mock": """\
 It cannot delete records, set groups or describe their offsets, and has the first version of ShareFetch and
-ShareAcknowledge only, without record limit and renewals. It makes topics of four partitions, and when another member
-joins, one of the two loses the partition of the script with its share session: that is why what needs two members
-fails. What follows the end of its answer to Metadata is overlooked here.""",
+ShareAcknowledge only, without record limit and renewals. It makes topics of four partitions, of which each member has
+its own, so that scripts of two members are not supported. What follows the end of its answer to Metadata is overlooked
+here.""",
 }
 
 
@@ -44,7 +48,7 @@ def page() -> str:
         INTRODUCTION,
         table(["broker", "compared with", "rules passed", "failed", "not supported"], map(_summary, reports.values())),
         "## Rule by rule",
-        "A dash stands where a broker does not support a rule, or no client can see it ([why](#not-supported)).",
+        LEGEND,
         table(["rule", *FILES], _rules(reports)),
         *_failures(reports),
         "(not-supported)=\n## What no client can see",
@@ -74,9 +78,14 @@ def _summary(report: dict[str, Any]) -> list[str]:
 
 def _rules(reports: dict[str, dict[str, Any]]) -> Iterator[list[str]]:
     for number in headings():
-        verdicts = [_of(report)[number]["verdict"] for report in reports.values()]
-        if {"passed", "failed"} & {*verdicts}:
-            yield [f"[{number}](rules.md#rule-{number.replace('.', '-')})", *(MARKS[each] for each in verdicts)]
+        rules = [_of(report)[number] for report in reports.values()]
+        if {"passed", "failed"} & {rule["verdict"] for rule in rules}:
+            yield [f"[{number}](rules.md#rule-{number.replace('.', '-')})", *map(_mark, rules)]
+
+
+def _mark(rule: dict[str, Any]) -> str:
+    """Return what stands for a verdict; nothing if the release has no script for the rule."""
+    return MARKS[rule["verdict"]] if rule["reason"] or sum(rule["vectors"].values()) else ""
 
 
 def _unseen(reports: dict[str, dict[str, Any]]) -> Iterator[list[str]]:

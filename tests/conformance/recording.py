@@ -22,7 +22,8 @@ from generate.citations import headings
 from sharestate.conformance.brokers.asking import PREFIX
 from sharestate.conformance.brokers.cluster import Cluster
 from sharestate.conformance.brokers.script_run import ScriptRun
-from tests.conformance.authored import SCRIPTS, UNASKED, Script
+from tests.conformance.authored import SCRIPTS, UNASKED
+from tests.conformance.steps import Script
 from tests.conformance.targets import kafka
 
 FILE: Final = Path(sharestate.__file__).parent / "conformance/scripts.jsonl.gz"
@@ -68,6 +69,7 @@ def lines(found: Mapping[str, Mapping[str, list[list[Any]]]]) -> Iterator[str]:
                 "releases": releases,
                 "rules": [*script.rules],
                 "accident": None,
+                "shows": script.shows,
                 "exchanges": json.loads(text),
             }
             yield json.dumps(line, separators=(",", ":"))

@@ -586,6 +586,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "scripts": Decoder(vectors.samples_of_scripts, _damaged_lines, vectors.read_scripts, (UnreadableFileError,), 20),
     "vectors": Decoder(vectors.samples, _damaged_lines, vectors.read, (UnreadableFileError,), 20),
     "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),

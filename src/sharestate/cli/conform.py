@@ -180,7 +180,7 @@ def _lines(found: Conformance) -> Iterator[str]:
         if rule.shortest is not None:
             yield from _failure(rule, rule.shortest)
     yield ""
-    yield from (f"Rule {rule.number} is not supported: {rule.reason}." for rule in found.rules if rule.reason)
+    yield from (f"Rule {rule.number} is {rule.verdict.value}: {rule.reason}." for rule in found.rules if rule.reason)
     bare = [rule.number for rule in found.rules if rule.number and not rule.counts.total() and rule.reason is None]
     if bare:
         yield f"No vector shows the rules {', '.join(bare)}."

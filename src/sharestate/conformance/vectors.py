@@ -15,7 +15,7 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from sharestate.errors import MalformedInputError, UnreadableFileError
-from sharestate.json_checks import Check, Field, T, an_object, list_of, nullable, record, row, text, version
+from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, nullable, record, row, text, version
 from sharestate.json_line_files import NumberedLines
 from sharestate.json_lines import Json, read_json
 
@@ -47,6 +47,9 @@ class Vector:
 
     exchanges: tuple[tuple[Json, Json], ...]
     """The requests, each with Kafka's response."""
+
+    shows: int = 0
+    """Of a script: the index of the first exchange that shows the rules; those before it prepare."""
 
 
 @frozen(kw_only=True)
@@ -92,19 +95,20 @@ _scripts_header: Final = record(
     ),
 )
 
-_vector: Final = record(
-    {
-        "name": Field(text),
-        "source": Field(text),
-        "releases": Field(_texts),
-        "rules": Field(_texts),
-        "accident": Field(nullable(text)),
-        "exchanges": Field(
-            list_of(row(an_object, nullable(an_object), make=lambda request, response: (request, response)))
-        ),
-    },
-    Vector,
-)
+_fields: Final = {
+    "name": Field(text),
+    "source": Field(text),
+    "releases": Field(_texts),
+    "rules": Field(_texts),
+    "accident": Field(nullable(text)),
+    "exchanges": Field(
+        list_of(row(an_object, nullable(an_object), make=lambda request, response: (request, response)))
+    ),
+}
+
+_vector: Final = record(_fields, Vector)
+
+_script: Final = record({**_fields, "shows": Field(integer(0))}, Vector)
 
 
 def read_vectors(path: Path | None = None) -> Vectors:
@@ -114,7 +118,7 @@ def read_vectors(path: Path | None = None) -> Vectors:
     Raises:
         UnreadableFileError: It is not such a file, or not of VECTORS_VERSION; the error has file, line and field.
     """
-    return _read(path, "vectors.jsonl.gz", _vectors_header)
+    return _read(path, "vectors.jsonl.gz", _vectors_header, _vector)
 
 
 def read_scripts(path: Path | None = None) -> Vectors:
@@ -124,17 +128,17 @@ def read_scripts(path: Path | None = None) -> Vectors:
     Raises:
         UnreadableFileError: It is not such a file, or not of SCRIPTS_VERSION; the error has file, line and field.
     """
-    return _read(path, "scripts.jsonl.gz", _scripts_header)
+    return _read(path, "scripts.jsonl.gz", _scripts_header, _script)
 
 
-def _read(path: Path | None, shipped: str, header: Check[Vectors]) -> Vectors:
+def _read(path: Path | None, shipped: str, header: Check[Vectors], vector: Check[Vector]) -> Vectors:
     if path is not None:
-        return _read_file(path, header)
+        return _read_file(path, header, vector)
     with as_file(files("sharestate.conformance") / shipped) as file:
-        return _read_file(file, header)
+        return _read_file(file, header, vector)
 
 
-def _read_file(path: Path, header: Check[Vectors]) -> Vectors:
+def _read_file(path: Path, header: Check[Vectors], vector: Check[Vector]) -> Vectors:
     lines = NumberedLines(path, UnreadableFileError)
     try:
         number, line = next(iter(lines), (1, "null"))
@@ -142,16 +146,16 @@ def _read_file(path: Path, header: Check[Vectors]) -> Vectors:
         if not index.releases:
             message = "there is none"
             raise UnreadableFileError(message, str(path), number, "releases")
-        vectors = tuple(_vectors(lines, path, index))
+        vectors = tuple(_vectors(lines, path, index, vector))
     finally:
         lines.close()
     return evolve(index, vectors=vectors)
 
 
-def _vectors(lines: NumberedLines, path: Path, index: Vectors) -> Iterator[Vector]:
+def _vectors(lines: NumberedLines, path: Path, index: Vectors, check: Check[Vector]) -> Iterator[Vector]:
     names = set()
     for number, line in lines:
-        vector = _checked(_vector, line, path, number)
+        vector = _checked(check, line, path, number)
         if unknown := [rule for rule in vector.rules if rule not in index.rules]:
             message = f"the header has no rule {unknown[0]}"
             raise UnreadableFileError(message, str(path), number, "rules")

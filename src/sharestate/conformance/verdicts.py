@@ -31,7 +31,7 @@ class ConformanceVerdict(Enum):
     """The peer does not know a request, or cannot be asked it; of a rule: in each of its vectors, or it has none."""
 
     UNJUDGED = "not judged"
-    """The peer was not asked any more, or no vector shows the rule."""
+    """The peer was not asked any more, it has differed before what shows the rule, or no vector shows the rule."""
 
 
 @frozen(kw_only=True)
@@ -180,7 +180,8 @@ class Conformance:
         verdicts = {rule.verdict for rule in self.rules}
         if ConformanceVerdict.FAILED in verdicts:
             return ConformanceVerdict.FAILED
-        if self.limit is not None or ConformanceVerdict.PASSED not in verdicts:
+        unjudged = any(outcome.verdict is ConformanceVerdict.UNJUDGED for outcome in self.outcomes)
+        if unjudged or self.limit is not None or ConformanceVerdict.PASSED not in verdicts:
             return ConformanceVerdict.UNJUDGED
         return ConformanceVerdict.PASSED
 
@@ -214,7 +215,7 @@ def _judged(number: str, heading: str, outcomes: Sequence[VectorOutcome], unaske
     order = (ConformanceVerdict.FAILED, ConformanceVerdict.UNJUDGED, ConformanceVerdict.PASSED)
     fallback = ConformanceVerdict.UNSUPPORTED if outcomes or unasked else ConformanceVerdict.UNJUDGED
     verdict = next((each for each in order if counts[each]), fallback)
-    reasons = [unasked, *(each.reason for each in outcomes)] if verdict is ConformanceVerdict.UNSUPPORTED else []
+    reasons = [unasked, *(each.reason for each in outcomes if each.verdict is verdict)]
     return RuleConformance(
         number=number,
         heading=heading,

@@ -33,7 +33,7 @@ def conformance_page(found: Conformance, *, title: str) -> str:
 
 def _sections(found: Conformance) -> Iterator[str]:
     notes = [] if found.limit is None else [f"Not all vectors were asked: {found.limit}."]
-    notes += [f"Rule {rule.number} is not supported: {rule.reason}." for rule in found.rules if rule.reason]
+    notes += [f"Rule {rule.number} is {rule.verdict.value}: {rule.reason}." for rule in found.rules if rule.reason]
     verdict = f"<p>{text_of(found.verdict.value)}: {text_of(found.summary)}.</p>{list_of(notes)}"
     heads = ("rule", "about", "verdict", *(each.value for each in ConformanceVerdict))
     table = table_of(heads, [_row(rule) for rule in found.rules])

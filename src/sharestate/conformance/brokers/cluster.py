@@ -173,6 +173,11 @@ class Cluster:
 
         return _until_done("Metadata", asked)
 
+    def partition_count(self, name: str) -> int:
+        """Return how many partitions a topic has. [partitions]"""
+        (topic,) = self._metadata(name).topics
+        return len(topic.partitions)
+
     def delete_records(self, name: str, before: int) -> None:
         """Have the log of a topic's first partition begin at an offset."""
         part: Any = delete_records_schema.DeleteRecordsPartition

@@ -64,6 +64,8 @@ _LOCAL: Final = {"topic": "<topic>", "group": "<group>"}
 
 NO_GROUP_SETTINGS: Final = "the broker does not take the settings of the group: {}"
 
+SEVERAL_PARTITIONS: Final = "topics cannot be made of one partition, which members would share, and have {}"
+
 HEARTBEAT_REFUSED: Final = "ShareGroupHeartbeat is answered with {}"
 
 _PASSING: Final = NOT_YET | {"none", CONNECTION_LOST}
@@ -187,9 +189,11 @@ class ScriptRun:
         self._cluster.delete_records(self.name, before)
         return {}
 
-    def _offsets(self) -> Json:
-        start, lag = self._cluster.group_offsets(self.name, self.name)
-        return {"start_offset": start, "lag": lag}
+    def _start_offset(self) -> Json:
+        return {"start_offset": self._cluster.group_offsets(self.name, self.name)[0]}
+
+    def _lag(self) -> Json:
+        return {"lag": self._cluster.group_offsets(self.name, self.name)[1]}
 
     def _letters(self, count: int) -> Json:
         """Return the headers of dead letters, with names of this run left out."""
@@ -211,6 +215,8 @@ class ScriptRun:
             note=self._note,
             connect=NegotiatedConnection,
         )
+        if self._members and (count := self._cluster.partition_count(self.name)) > 1:
+            raise NotSupportedError(SEVERAL_PARTITIONS.format(count))
         self._members[member] = made
         if (error := made.heartbeat()) not in _PASSING:
             raise NotSupportedError(HEARTBEAT_REFUSED.format(error.upper()))
