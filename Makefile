@@ -16,7 +16,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep conformance-scripts conformance-reports broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
+.PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep conformance-scripts conformance-reports vectors broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
 .PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench instructions growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
@@ -121,6 +121,9 @@ conformance-reports: $(READY) ## Judge brokers of Kafka, the test broker, kfake 
 	$(call judge,conformance-reports, $(call step,scripts at brokers, \
 	  $(BIN)/python -m tests.conformance.reporting $(NAMES)); \
 	  $(call step,the page, cd docs; ../$(BIN)/python -m generate))
+
+vectors: $(READY) ## Write dist/sharestate-vectors.zip: vectors, scripts, their index and license
+	$(call judge,vectors, mkdir -p dist; cd docs; ../$(BIN)/python -m generate.vectors_archive ../dist/sharestate-vectors.zip)
 
 lockstep: KAFKA ?= 4.3.1
 lockstep: SEED ?= 1

@@ -18,7 +18,7 @@ VERSION: Final = 1
 INTRODUCTION: Final = """\
 What [`sharestate conform --bootstrap`](conformance.md#brokers) has said of brokers in November 2026. Those of Kafka are
 compared with what brokers of their own release answered when the scripts were recorded, the others with 4.4.0. `make
-conformance-reports` starts the brokers and writes the reports anew; `NAMES=kfake` writes one."""
+conformance-reports` starts the brokers and writes the reports again; `NAMES=kfake` writes one."""
 
 LEGEND: Final = """\
 A dash stands where a broker does not support what a script needs, a question mark where it differs before it comes to

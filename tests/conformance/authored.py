@@ -570,7 +570,7 @@ SCRIPTS: Final[tuple[Script, ...]] = (
 )
 
 _NO_FAILED_WRITE: Final = "needs a write of the state that fails, or is not answered"
-_NO_NEW_LEADER: Final = "needs a leader that begins anew between two requests"
+_NO_NEW_LEADER: Final = "needs a leader that begins again between two requests"
 
 UNASKED: Final = {
     "1.3": _NO_FAILED_WRITE,
@@ -585,7 +585,7 @@ UNASKED: Final = {
     "20": "its parts are asked each for itself",
     "21.4": _NO_NEW_LEADER,
     "24": "says how bugs of Kafka are dealt with",
-    "24.1": "the bugs need failed writes, natural gaps or leaders that begin anew",
+    "24.1": "the bugs need failed writes, natural gaps or leaders that begin again",
     "24.2": "nobody has to crash as Kafka does",
     "24.4": "is about this library",
     "24.5": "needs the time at which a lock expires to the millisecond",

@@ -20,7 +20,7 @@ from typing import Any, Final
 import sharestate
 from generate.citations import headings
 from sharestate.conformance.brokers.asking import PREFIX
-from sharestate.conformance.brokers.cluster import Cluster
+from sharestate.conformance.brokers.cluster import ClusterUnderTest
 from sharestate.conformance.brokers.script_run import ScriptRun
 from tests.conformance.authored import SCRIPTS, UNASKED
 from tests.conformance.steps import Script
@@ -33,7 +33,7 @@ RELEASES: Final = ("4.2.1", "4.2.2", "4.3.1", "4.4.0")
 
 def answers(script: Script, address: str, number: int) -> list[list[Any]]:
     """Return the steps of a script, each with what a broker answers."""
-    with closing(Cluster(address)) as cluster:
+    with closing(ClusterUnderTest(address)) as cluster:
         run = ScriptRun(cluster, address, f"{PREFIX}-record-{number}-{script.name}", time.sleep)
         exchanges = [[step, run.answer(step)] for step in script.steps]
         run.end()

@@ -20,7 +20,7 @@ def samples() -> list[bytes]:
     return _beginning("vectors.jsonl.gz")
 
 
-def samples_of_scripts() -> list[bytes]:
+def scripts() -> list[bytes]:
     """Return the beginning of the scripts that come with the library."""
     return _beginning("scripts.jsonl.gz")
 

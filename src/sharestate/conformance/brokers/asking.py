@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from sharestate.conformance.brokers.cluster import Cluster
+from sharestate.conformance.brokers.cluster import ClusterUnderTest
 from sharestate.conformance.brokers.script_run import NotSupportedError, ScriptRun
 from sharestate.conformance.running import LIMIT_S
 from sharestate.conformance.vectors import Vector, Vectors
@@ -60,7 +60,7 @@ def conform_cluster(  # noqa: PLR0913 - all but three have defaults
     if release not in index.releases:
         message = f"there are scripts of {', '.join(index.releases)}, and not of {release}"
         raise ValueError(message)
-    cluster, run = Cluster(bootstrap_servers, security), uuid.uuid4().hex[:8]
+    cluster, run = ClusterUnderTest(bootstrap_servers, security), uuid.uuid4().hex[:8]
     outcomes: list[VectorOutcome] = []
     end_s, limit = time.monotonic() + limit_s, None
     try:

@@ -75,7 +75,7 @@ NOT_YET: Final = frozenset(
 """Errors after which the same is asked again, as what was made may not be known everywhere."""
 
 _GROUP, _TRANSACTION, _GROUP_CONFIGS, _SET = 0, 1, 32, 0
-"""Types of coordinators' keys, the type of resource that is a group (KIP-848), and the operation that sets a config."""
+"""Types of coordinators' keys, the type of resource that is a group, and the operation that sets a config."""
 
 _LATEST: Final = -1
 """The timestamp by which ListOffsets finds the end of a log."""
@@ -106,7 +106,7 @@ class Producer:
     sequence: int = 0
 
 
-class Cluster:
+class ClusterUnderTest:
     """
     A cluster, by the addresses of brokers to begin with.
 

@@ -1,7 +1,7 @@
 """
 A script at a cluster: each step is a request of JSON, and its answer is what members and administrators see of it.
 
-Members are raw: they send what the script says and nothing else, but for heartbeats while a lock runs out.
+Members are raw: they send what the script says and nothing else, but for heartbeats while a script waits for a lock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from sharestate.conformance.brokers.cluster import NOT_YET, Cluster
+from sharestate.conformance.brokers.cluster import NOT_YET, ClusterUnderTest
 from sharestate.errors import ErrorCode, ExternalError
 from sharestate.json_lines import Json
 from sharestate.persister.kafka.security import Security
@@ -51,7 +51,7 @@ OPENING_MS: Final = 250
 LETTERS_PREFIX: Final = "dlq."
 """What the names of topics with dead letters begin with (``errors.deadletterqueue.topic.name.prefix``)."""
 
-SETTLE_MS: Final = 300
+KNOWN_AFTER_MS: Final = 300
 """How long brokers may take to know of a setting, or to release what a session had. [ms]"""
 
 _MODES: Final = {"batch_optimized": BATCH_OPTIMIZED, "record_limit": RECORD_LIMIT}
@@ -91,7 +91,7 @@ class ScriptRun:
 
     def __init__(  # noqa: PLR0913 - what can be chosen
         self,
-        cluster: Cluster,
+        cluster: ClusterUnderTest,
         bootstrap_servers: str,
         name: str,
         sleep: Callable[[float], None],
@@ -173,7 +173,7 @@ class ScriptRun:
             self._cluster.configure_group(self.name, settings)
         except ExternalError as error:
             return {"error": error.code.name.lower()}
-        self._sleep(SETTLE_MS / 1000)
+        self._sleep(KNOWN_AFTER_MS / 1000)
         return {}
 
     def _produce(self, batches: Iterable[int], transaction: str | None = None) -> Json:
@@ -264,7 +264,7 @@ class ScriptRun:
         """Close the share session, with last acknowledgements, if any."""
         given = {self._partition: _batches(batches)} if batches else {}
         codes = self._members[member].acknowledge(given, closes=True)
-        self._sleep(SETTLE_MS / 1000)
+        self._sleep(KNOWN_AFTER_MS / 1000)
         return {} if codes[None] == "none" else {"error": codes[None]}
 
     def _wait(self) -> Json:

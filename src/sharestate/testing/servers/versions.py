@@ -23,7 +23,7 @@ from sharestate.testing.servers.connections import RawConnection
 T = TypeVar("T")
 
 _FORMER: Final[Mapping[str, str]] = MappingProxyType({"coordinator_keys": "key"})
-"""Fields that had another name while they were one value instead of several (FindCoordinator 4, KIP-699)."""
+"""Fields that had another name while they were one value instead of several (FindCoordinator 4)."""
 
 
 class NegotiatedConnection(RawConnection):
