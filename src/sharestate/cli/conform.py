@@ -39,7 +39,7 @@ _CODES: Final = {ConformanceVerdict.PASSED: 0, ConformanceVerdict.FAILED: 1, Con
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("conform", short_help="Judge another implementation or a broker, rule by rule.")
+@click.command("conform", short_help="Judge other implementations, by rule.")
 @click.option(
     "--bootstrap", "servers", metavar="HOST:PORT", help="A broker to judge, or several of a cluster with commas."
 )
