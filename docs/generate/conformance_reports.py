@@ -29,7 +29,8 @@ MARKS: Final = {"passed": "passed", "failed": "**failed**", "not supported": "-"
 NOTES: Final = {
     "kfake": """\
 Locks last 1.5 s here by its own settings, and are looked at every 100 ms. It takes settings of groups that it does not
-follow, such as the delivery limit; scripts with such settings fail. Where a fetch brings nothing its records are null,
+follow, such as the delivery limit: where a script begins with settings, the setting may be what fails, and not the rule.
+Where a fetch brings nothing its records are null,
 which Kafka's schema of ShareFetch does not allow; that is overlooked here.""",
     "mock": """\
 It cannot delete records, set groups or describe their offsets, and has the first version of ShareFetch and
@@ -46,7 +47,10 @@ def page() -> str:
         NOTICE,
         "# Conformance of brokers",
         INTRODUCTION,
-        table(["broker", "compared with", "rules passed", "failed", "not supported"], map(_summary, reports.values())),
+        table(
+            ["broker", "compared with", "rules passed", "failed", "not judged", "not supported"],
+            map(_summary, reports.values()),
+        ),
         "## Rule by rule",
         LEGEND,
         table(["rule", *FILES], _rules(reports)),
@@ -71,8 +75,8 @@ def _of(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _summary(report: dict[str, Any]) -> list[str]:
-    verdicts = [rule["verdict"] for rule in _of(report).values()]
-    counts = (str(verdicts.count(verdict)) for verdict in ("passed", "failed", "not supported"))
+    verdicts = [rule["verdict"] for rule in _of(report).values() if _mark(rule)]
+    counts = (str(verdicts.count(verdict)) for verdict in ("passed", "failed", "not judged", "not supported"))
     return [report["broker"], report["release"], *counts]
 
 
