@@ -29,9 +29,9 @@ MARKS: Final = {"passed": "passed", "failed": "**failed**", "not supported": "-"
 NOTES: Final = {
     "kfake": """\
 Locks last 1.5 s here by its own settings, and are looked at every 100 ms. It takes settings of groups that it does not
-follow, such as the delivery limit: where a script begins with settings, the setting may be what fails, and not the rule.
-Where a fetch brings nothing its records are null,
-which Kafka's schema of ShareFetch does not allow; that is overlooked here.""",
+follow, such as the delivery limit: where a script begins with settings, the setting may be what fails, and not the
+rule. Where a fetch brings nothing its records are null, which Kafka's schema of ShareFetch does not allow; that is
+overlooked here.""",
     "mock": """\
 It cannot delete records, set groups or describe their offsets, and has the first version of ShareFetch and
 ShareAcknowledge only, without record limit and renewals. It makes topics of four partitions, of which each member has
