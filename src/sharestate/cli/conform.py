@@ -92,7 +92,7 @@ def conform_command(  # noqa: PLR0913 - one parameter for each option
 
     With --bootstrap members of share groups carry out scripts at a broker (extras kafka and segments), in topics and
     groups of their own, which are deleted afterwards: do not do that in production. It takes a minute, and the longer
-    the shortest lock that the broker permits, the longer: three minutes with Kafka's 15 s.
+    the shortest lock that the broker permits, the longer: about four minutes with Kafka's 15 s.
 
     \b
     Try it:
