@@ -16,8 +16,7 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick wheel-compiled test-compiled oracle-compiled test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
-.PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench bytecodes instructions growth bench-jvm bench-compiled bench-profile bench-spark bench-state bench-broker clean spark-archive
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):[^\#]*\#\# .*/\1/p' $(firstword $(MAKEFILE_LIST))) dist
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -136,6 +135,18 @@ test-clients: $(READY) ## Run the tests of real clients, on the test broker and 
 	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients --numprocesses 2 $(if $(TARGET),-k '$(TARGET)') tests/clients))
 
 # The same seed writes the same script, as long as brokers answer alike.
+conformance-scripts: $(READY) ## Record the scripts that sharestate conform asks of brokers, at Kafka 4.2.1 to 4.4.0
+	$(call judge,conformance-scripts, $(call step,scripts at brokers of Kafka, \
+	  PYTHONPATH=docs $(BIN)/python -m tests.conformance.recording))
+
+conformance-reports: $(READY) ## Judge brokers of Kafka, the test broker, kfake (Go) and librdkafka's mock; NAMES=
+	$(call judge,conformance-reports, $(call step,scripts at brokers, \
+	  $(BIN)/python -m tests.conformance.reporting $(NAMES)); \
+	  $(call step,the page, cd docs; ../$(BIN)/python -m generate))
+
+vectors: $(READY) ## Write dist/sharestate-vectors.zip: vectors, scripts, their index and license
+	$(call judge,vectors, mkdir -p dist; cd docs; ../$(BIN)/python -m generate.vectors_archive ../dist/sharestate-vectors.zip)
+
 lockstep: KAFKA ?= 4.3.1
 lockstep: SEED ?= 1
 lockstep: SEEDS ?= 1

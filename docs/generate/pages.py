@@ -8,6 +8,7 @@ from typing import Final
 from generate import (
     broker_apis,
     configuration,
+    conformance_reports,
     dead_letter_rules,
     diagnosis_rules,
     green_runs,
@@ -34,6 +35,7 @@ DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
     {
         "configuration.md": configuration.page,
+        "conformance-reports.md": conformance_reports.page,
         "dead-letter-rules.md": dead_letter_rules.page,
         "diagnosis-rules.md": diagnosis_rules.page,
         "green-runs.md": green_runs.page,

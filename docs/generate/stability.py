@@ -63,6 +63,7 @@ ROOMS: Final[Mapping[str, Room]] = MappingProxyType(
         "sharestate.audit.importers": Room(INTERNAL, None),
         "sharestate.audit.recorder": Room(PROVISIONAL, "recorder"),
         "sharestate.conformance": Room(PROVISIONAL, "conformance"),
+        "sharestate.conformance.brokers": Room(PROVISIONAL, "conformance"),
         "sharestate.dead_letter_topic": Room(PROVISIONAL, "dead-letter-topics"),
         "sharestate.diagnose": Room(PROVISIONAL, "diagnose"),
         "sharestate.explain": Room(PROVISIONAL, "why"),

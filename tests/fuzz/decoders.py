@@ -544,8 +544,7 @@ def _checkpoints() -> list[bytes]:
     for logged in StateTopicFile(SEGMENTS / "state.jsonl"):
         follower.add(logged)
     with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
-        path = Path(directory, "checkpoint.db")
-        with Checkpoint(path) as checkpoint:
+        with Checkpoint(path := Path(directory, "checkpoint.db")) as checkpoint:
             checkpoint.save(follower)
         return [path.read_bytes()]
 
@@ -586,6 +585,7 @@ DECODERS: Final = {
     "conversations": Decoder(_conversations, _damaged_lines, _converse, (BadRequestError,), 20),
     "recorded conversations": Decoder(_traces, _damaged_lines, _read_trace, (UnreadableFileError,), 20),
     "known differences": Decoder(_known_differences, damaged_json, _read_known_differences, (UnreadableFileError,), 20),
+    "scripts": Decoder(vectors.scripts, _damaged_lines, vectors.read_scripts, (UnreadableFileError,), 20),
     "vectors": Decoder(vectors.samples, _damaged_lines, vectors.read, (UnreadableFileError,), 20),
     "loads": Decoder(_loads, damaged_json, _read_load, (UnreadableFileError,)),
     "known divergences": Decoder(_divergences, damaged_json, _read_divergences, (MalformedInputError,)),

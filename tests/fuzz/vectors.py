@@ -1,26 +1,49 @@
-"""Files of vectors, as ``sharestate conform --vectors`` reads them."""
+"""Files of vectors and of scripts, as ``sharestate conform --vectors`` reads them."""
 
 from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from sharestate import conformance
 
-SHIPPED: Final = Path(conformance.__file__).parent / "vectors.jsonl.gz"
+SHIPPED: Final = Path(conformance.__file__).parent
 
 
 def samples() -> list[bytes]:
-    """Return the beginning of the file that comes with the library."""
-    with gzip.open(SHIPPED) as lines:
-        return [b"".join(islice(lines, 4))]
+    """Return the beginning of the vectors that come with the library."""
+    return _beginning("vectors.jsonl.gz")
+
+
+def scripts() -> list[bytes]:
+    """Return the beginning of the scripts that come with the library."""
+    return _beginning("scripts.jsonl.gz")
 
 
 def read(data: bytes) -> None:
     """Read *data* as vectors, from memory."""
-    with os.fdopen(os.memfd_create("vectors"), "wb", buffering=0) as file:
+    with _file(data) as path:
+        conformance.read_vectors(path)
+
+
+def read_scripts(data: bytes) -> None:
+    """Read *data* as scripts, from memory."""
+    with _file(data) as path:
+        conformance.read_scripts(path)
+
+
+def _beginning(name: str) -> list[bytes]:
+    with gzip.open(SHIPPED / name) as lines:
+        return [b"".join(islice(lines, 4))]
+
+
+@contextmanager
+def _file(data: bytes) -> Iterator[Path]:
+    with os.fdopen(os.memfd_create("lines"), "wb", buffering=0) as file:
         file.write(data)
-        conformance.read_vectors(Path(f"/proc/self/fd/{file.fileno()}"))
+        yield Path(f"/proc/self/fd/{file.fileno()}")

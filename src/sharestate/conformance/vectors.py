@@ -1,4 +1,9 @@
-"""Vectors: recorded conversations with Kafka's own class, and the rules that each shows; their file, and its index."""
+"""
+Vectors: recorded conversations with Kafka, and the rules that each shows; their files, and the index of each.
+
+Those of Kafka's own class are requests of the line protocol. Those of brokers, *scripts*, are what members and
+administrators do.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,18 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from sharestate.errors import MalformedInputError, UnreadableFileError
-from sharestate.json_checks import Check, Field, T, an_object, list_of, nullable, record, row, text, version
+from sharestate.json_checks import Check, Field, T, an_object, integer, list_of, nullable, record, row, text, version
 from sharestate.json_line_files import NumberedLines
 from sharestate.json_lines import Json, read_json
 
 VECTORS_VERSION: Final = 1
-"""The version of the format that is read."""
+"""The version of the format of vectors that is read."""
+
+SCRIPTS_VERSION: Final = 1
+"""The version of the format of scripts that is read."""
 
 
 @frozen(kw_only=True)
@@ -40,6 +48,9 @@ class Vector:
     exchanges: tuple[tuple[Json, Json], ...]
     """The requests, each with Kafka's response."""
 
+    shows: int = 0
+    """Of a script: the index of the first exchange that shows the rules; those before it prepare."""
+
 
 @frozen(kw_only=True)
 class Vectors:
@@ -57,38 +68,47 @@ class Vectors:
     vectors: tuple[Vector, ...]
     """The vectors."""
 
+    unasked: Mapping[str, str] = field(factory=dict)
+    """Of scripts: why a rule cannot be asked of a broker, by the rule's number."""
+
     def of(self, release: str) -> tuple[Vector, ...]:
         """Return the vectors that *release* answers so."""
         return tuple(vector for vector in self.vectors if release in vector.releases)
 
 
 _texts: Final = list_of(text)
+_pairs: Final = list_of(row(text, text, make=lambda number, said: (number, said)))
 
-_header: Final = record(
-    {
-        "vectors": Field(version(VECTORS_VERSION)),
-        "license": Field(text),
-        "releases": Field(_texts),
-        "rules": Field(list_of(row(text, text, make=lambda number, heading: (number, heading)))),
-    },
+_index: Final = {"license": Field(text), "releases": Field(_texts), "rules": Field(_pairs)}
+
+_vectors_header: Final = record(
+    {"vectors": Field(version(VECTORS_VERSION)), **_index},
     lambda vectors, license, releases, rules: Vectors(  # noqa: A006, ARG005 - members; the version has been checked
         license=license, releases=releases, rules=dict(rules), vectors=()
     ),
 )
 
-_vector: Final = record(
-    {
-        "name": Field(text),
-        "source": Field(text),
-        "releases": Field(_texts),
-        "rules": Field(_texts),
-        "accident": Field(nullable(text)),
-        "exchanges": Field(
-            list_of(row(an_object, nullable(an_object), make=lambda request, response: (request, response)))
-        ),
-    },
-    Vector,
+_scripts_header: Final = record(
+    {"scripts": Field(version(SCRIPTS_VERSION)), **_index, "unasked": Field(_pairs)},
+    lambda scripts, license, releases, rules, unasked: Vectors(  # noqa: A006, ARG005 - as above
+        license=license, releases=releases, rules=dict(rules), vectors=(), unasked=dict(unasked)
+    ),
 )
+
+_fields: Final = {
+    "name": Field(text),
+    "source": Field(text),
+    "releases": Field(_texts),
+    "rules": Field(_texts),
+    "accident": Field(nullable(text)),
+    "exchanges": Field(
+        list_of(row(an_object, nullable(an_object), make=lambda request, response: (request, response)))
+    ),
+}
+
+_vector: Final = record(_fields, Vector)
+
+_script: Final = record({**_fields, "shows": Field(integer(0))}, Vector)
 
 
 def read_vectors(path: Path | None = None) -> Vectors:
@@ -98,30 +118,44 @@ def read_vectors(path: Path | None = None) -> Vectors:
     Raises:
         UnreadableFileError: It is not such a file, or not of VECTORS_VERSION; the error has file, line and field.
     """
+    return _read(path, "vectors.jsonl.gz", _vectors_header, _vector)
+
+
+def read_scripts(path: Path | None = None) -> Vectors:
+    """
+    Read the scripts at *path*, JSON Lines that may be compressed (``.gz``), or those that come with the library.
+
+    Raises:
+        UnreadableFileError: It is not such a file, or not of SCRIPTS_VERSION; the error has file, line and field.
+    """
+    return _read(path, "scripts.jsonl.gz", _scripts_header, _script)
+
+
+def _read(path: Path | None, shipped: str, header: Check[Vectors], vector: Check[Vector]) -> Vectors:
     if path is not None:
-        return _read(path)
-    with as_file(files("sharestate.conformance") / "vectors.jsonl.gz") as shipped:
-        return _read(shipped)
+        return _read_file(path, header, vector)
+    with as_file(files("sharestate.conformance") / shipped) as file:
+        return _read_file(file, header, vector)
 
 
-def _read(path: Path) -> Vectors:
+def _read_file(path: Path, header: Check[Vectors], vector: Check[Vector]) -> Vectors:
     lines = NumberedLines(path, UnreadableFileError)
     try:
         number, line = next(iter(lines), (1, "null"))
-        index = _checked(_header, line, path, number)
+        index = _checked(header, line, path, number)
         if not index.releases:
             message = "there is none"
             raise UnreadableFileError(message, str(path), number, "releases")
-        vectors = tuple(_vectors(lines, path, index))
+        vectors = tuple(_vectors(lines, path, index, vector))
     finally:
         lines.close()
-    return Vectors(license=index.license, releases=index.releases, rules=index.rules, vectors=vectors)
+    return evolve(index, vectors=vectors)
 
 
-def _vectors(lines: NumberedLines, path: Path, index: Vectors) -> Iterator[Vector]:
+def _vectors(lines: NumberedLines, path: Path, index: Vectors, check: Check[Vector]) -> Iterator[Vector]:
     names = set()
     for number, line in lines:
-        vector = _checked(_vector, line, path, number)
+        vector = _checked(check, line, path, number)
         if unknown := [rule for rule in vector.rules if rule not in index.rules]:
             message = f"the header has no rule {unknown[0]}"
             raise UnreadableFileError(message, str(path), number, "rules")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Final
@@ -28,10 +28,10 @@ class ConformanceVerdict(Enum):
     """An answer differs; of a rule: in one of its vectors."""
 
     UNSUPPORTED = "not supported"
-    """The peer has said that it does not know a request; of a rule: in each of its vectors."""
+    """The peer does not know a request, or cannot be asked it; of a rule: in each of its vectors, or it has none."""
 
     UNJUDGED = "not judged"
-    """The peer was not asked any more, or no vector shows the rule."""
+    """The peer was not asked any more, it has differed before what shows the rule, or no vector shows the rule."""
 
 
 @frozen(kw_only=True)
@@ -50,6 +50,12 @@ class VectorOutcome:
     differences: tuple[str, ...] = ()
     """What differs there, a line for each place."""
 
+    got: Json = None
+    """What a broker has answered there; None for other peers."""
+
+    reason: str | None = None
+    """Why it is not supported, as far as that is known."""
+
 
 @frozen(kw_only=True)
 class FailedVector:
@@ -58,8 +64,14 @@ class FailedVector:
     name: str
     """The vector."""
 
+    source: str
+    """What was recorded."""
+
     exchanges: tuple[tuple[Json, Json], ...]
     """The requests with Kafka's responses; the peer has answered the last one otherwise."""
+
+    got: Json
+    """What a broker has answered to the last one; None for other peers."""
 
     differences: tuple[str, ...]
     """What differs in the last one, a line for each place."""
@@ -91,19 +103,25 @@ class RuleConformance:
     shortest: FailedVector | None = None
     """The shortest conversation that fails."""
 
+    reason: str | None = None
+    """Why the rule is not supported, as far as that is known."""
+
     def to_json(self) -> Json:
         """Return it as JSON."""
         shortest: Json = None
         if self.shortest is not None:
             shortest = {
                 "vector": self.shortest.name,
+                "source": self.shortest.source,
                 "exchanges": [[request, response] for request, response in self.shortest.exchanges],
+                "got": self.shortest.got,
                 "differences": [*self.shortest.differences],
             }
         return {
             "rule": self.number,
             "about": self.heading,
             "verdict": self.verdict.value,
+            "reason": self.reason,
             "vectors": {verdict.value: self.counts[verdict] for verdict in ConformanceVerdict},
             "shortest": shortest,
         }
@@ -141,7 +159,10 @@ class Conformance:
                 for number in outcome.vector.rules or ("",):
                     by_rule[number].append(outcome)
         headings = {**self.index.rules, "": WHOLE_RECORDINGS}
-        return tuple(_judged(number, headings[number], outcomes) for number, outcomes in by_rule.items())
+        return tuple(
+            _judged(number, headings[number], outcomes, self.index.unasked.get(number))
+            for number, outcomes in by_rule.items()
+        )
 
     @property
     def accidents(self) -> tuple[VectorOutcome, ...]:
@@ -159,7 +180,8 @@ class Conformance:
         verdicts = {rule.verdict for rule in self.rules}
         if ConformanceVerdict.FAILED in verdicts:
             return ConformanceVerdict.FAILED
-        if self.limit is not None or ConformanceVerdict.PASSED not in verdicts:
+        unjudged = any(outcome.verdict is ConformanceVerdict.UNJUDGED for outcome in self.outcomes)
+        if unjudged or self.limit is not None or ConformanceVerdict.PASSED not in verdicts:
             return ConformanceVerdict.UNJUDGED
         return ConformanceVerdict.PASSED
 
@@ -188,13 +210,20 @@ class Conformance:
         }
 
 
-def _judged(number: str, heading: str, outcomes: Iterable[VectorOutcome]) -> RuleConformance:
-    outcomes = list(outcomes)
+def _judged(number: str, heading: str, outcomes: Sequence[VectorOutcome], unasked: str | None) -> RuleConformance:
     counts = Counter(each.verdict for each in outcomes)
     order = (ConformanceVerdict.FAILED, ConformanceVerdict.UNJUDGED, ConformanceVerdict.PASSED)
-    fallback = ConformanceVerdict.UNSUPPORTED if outcomes else ConformanceVerdict.UNJUDGED
+    fallback = ConformanceVerdict.UNSUPPORTED if outcomes or unasked else ConformanceVerdict.UNJUDGED
     verdict = next((each for each in order if counts[each]), fallback)
-    return RuleConformance(number=number, heading=heading, verdict=verdict, counts=counts, shortest=_shortest(outcomes))
+    reasons = [unasked, *(each.reason for each in outcomes if each.verdict is verdict)]
+    return RuleConformance(
+        number=number,
+        heading=heading,
+        verdict=verdict,
+        counts=counts,
+        shortest=_shortest(outcomes),
+        reason=next(filter(None, reasons), None),
+    )
 
 
 def _shortest(outcomes: Iterable[VectorOutcome]) -> FailedVector | None:
@@ -204,6 +233,8 @@ def _shortest(outcomes: Iterable[VectorOutcome]) -> FailedVector | None:
     place, shortest = min(failed, key=lambda each: each[0])
     return FailedVector(
         name=shortest.vector.name,
+        source=shortest.vector.source,
         exchanges=shortest.vector.exchanges[: place + 1],
+        got=shortest.got,
         differences=shortest.differences,
     )

@@ -21,7 +21,8 @@ def conformance_page(found: Conformance, *, title: str) -> str:
         found: What became of the vectors.
         title: What was judged: the command.
     """
-    said = f"{counted(len(found.outcomes), 'vector')} of Kafka {found.release}, level {found.level.value}"
+    kind = "script" if found.index.unasked else "vector"
+    said = f"{counted(len(found.outcomes), kind)} of Kafka {found.release}, level {found.level.value}"
     return Template(read_part("sections.html")).substitute(
         title=text_of(f"Conformance of {title}"),
         subtitle=text_of(said),
@@ -32,6 +33,7 @@ def conformance_page(found: Conformance, *, title: str) -> str:
 
 def _sections(found: Conformance) -> Iterator[str]:
     notes = [] if found.limit is None else [f"Not all vectors were asked: {found.limit}."]
+    notes += [f"Rule {rule.number} is {rule.verdict.value}: {rule.reason}." for rule in found.rules if rule.reason]
     verdict = f"<p>{text_of(found.verdict.value)}: {text_of(found.summary)}.</p>{list_of(notes)}"
     heads = ("rule", "about", "verdict", *(each.value for each in ConformanceVerdict))
     table = table_of(heads, [_row(rule) for rule in found.rules])
@@ -63,6 +65,11 @@ def _failure(rule: RuleConformance) -> str:
     title = text_of(f"Rule {rule.number}: {rule.heading}" if rule.number else rule.heading)
     asked = [f"{write_json(request)} → {write_json(response)}" for request, response in rule.shortest.exchanges]
     said = f"Vector {rule.shortest.name}; Kafka's responses. The last one differs:"
+    if rule.shortest.got is not None:
+        said = (
+            f"Script {rule.shortest.name}; the responses of {rule.shortest.source}. "
+            f"To the last request came {write_json(rule.shortest.got)}:"
+        )
     return (
         f'<section id="{_fragment(rule)}" class="finding stalled"><h2>{title}</h2>{list_of(asked, "ol")}'
         f"<p>{text_of(said)}</p>{list_of(rule.shortest.differences)}</section>"

@@ -188,7 +188,7 @@ class ShareService:
         if not self._acknowledge(unanswered, plan, now_ms):
             self._fail(number, ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)
             return
-        if request.renews_in_fetch:
+        if request.renews_in_fetch or 0 in {request.max_bytes, request.max_records}:  # no share partition is touched
             unanswered.found = {}
         elif not self._fetch(unanswered, request, context, now_ms):
             self._fail(number, ShareFetchResponse(ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)

@@ -18,7 +18,7 @@ from io import BytesIO
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - an exception under its builtin's kind of name
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, get_args, get_origin
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, TypeVar, get_args, get_origin
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as KioErrorCode
@@ -30,6 +30,8 @@ from kio.static.protocol import Header, Payload, RequestPayload, ResponsePayload
 from sharestate.coordinator.wire import INT16, INT32, Reader, topic_id_bytes, topic_id_text
 from sharestate.errors import FormatError, RequestFormatError, ResponseFormatError
 from sharestate.values.checks import refuse
+
+T = TypeVar("T")
 
 Fields: TypeAlias = dict[str, Any]
 """
@@ -261,6 +263,27 @@ def read_response(schema: type[ResponsePayload], frame: bytes, correlation_id: i
     return response
 
 
+def read_lenient_response(schema: type[T], frame: bytes, correlation_id: int) -> T:
+    """
+    Return the response in *frame* as *schema* has it, of a broker that need not keep to the schema in all.
+
+    Where something is null that may not be, it is empty. What follows the end is ignored, and so are fields with a tag.
+
+    Raises:
+        ResponseFormatError: It is no such response.
+    """
+    payload: Any = schema
+    reader = _FrameReader(frame, schema.__name__, ResponseFormatError, is_lenient=True)
+    header = _read(payload.__header_schema__, reader)
+    if header["correlation_id"] != correlation_id:
+        reader.refuse(f"the answer to request {header['correlation_id']}, not to {correlation_id}", at=0)
+    try:
+        response: T = _entity(payload, _read(payload, reader))
+    except (OverflowError, ValueError) as error:  # such as the code of an error that came after kio
+        raise ResponseFormatError(str(error), schema.__name__, 0) from error
+    return response
+
+
 class RequestHeader(NamedTuple):
     """
     What the header of a request has in all of its versions.
@@ -310,9 +333,10 @@ def read_request(schema: type[RequestPayload], frame: bytes) -> tuple[str | None
 class _FrameReader(Reader):
     """Reads a request or a response: the reader of records, with the types that records lack."""
 
-    def __init__(self, data: bytes, part: str, kind: type[FormatError]) -> None:
+    def __init__(self, data: bytes, part: str, kind: type[FormatError], *, is_lenient: bool = False) -> None:
         super().__init__(data, part)
         self._kind = kind
+        self.is_lenient = is_lenient
         self._item_count = 0
 
     def refuse(self, message: str, _kind: type[FormatError] = FormatError, *, at: int) -> NoReturn:
@@ -429,7 +453,7 @@ def _reader(kind: _Kind, *, is_flexible: bool) -> _Read:
         at = reader.offset
         size = sized(reader, name)
         if size is None and not kind.is_nullable:
-            reader.refuse(f"{name} must not be null", at=at)
+            size = 0 if reader.is_lenient else reader.refuse(f"{name} must not be null", at=at)
         return read_value(reader, size, name)
 
     return read
@@ -448,8 +472,10 @@ def _array(item: _Read, *, is_flexible: bool, is_nullable: bool) -> _Read:
     def read(reader: _FrameReader, name: str) -> list[Any] | None:
         at = reader.offset
         size = sized(reader, name)
+        if size is None and is_nullable:
+            return None
         if size is None:
-            return None if is_nullable else reader.refuse(f"{name} must not be null", at=at)
+            size = 0 if reader.is_lenient else reader.refuse(f"{name} must not be null", at=at)
         return [item(reader, name) for _ in reader.items(size, name)]
 
     return read

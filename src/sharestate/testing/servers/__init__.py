@@ -33,6 +33,7 @@ from sharestate.testing.servers.share_sessions import (
     Partition,
     RawShareSession,
 )
+from sharestate.testing.servers.versions import NegotiatedConnection
 
 __all__ = [
     "ACCEPT",
@@ -46,6 +47,7 @@ __all__ = [
     "Acknowledgements",
     "FetchLimits",
     "Fetched",
+    "NegotiatedConnection",
     "Partition",
     "RawConnection",
     "RawMember",

@@ -106,8 +106,10 @@ class RawConnection:
         Raises:
             OSError, ResponseFormatError: As ``ask``.
         """
+        return self._read(schema, self._frame())
+
+    def _read(self, schema: type[T], frame: bytes) -> T:
         entity: Any = schema
-        frame = self._frame()
         read_response(entity, frame, self._requests)  # within bounds, which kio's reader does not have
         try:
             _, at = entity_reader(entity.__header_schema__)(frame, 0)

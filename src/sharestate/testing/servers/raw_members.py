@@ -44,8 +44,11 @@ LEAVE: Final = -1
 JOINED_WITHIN_S: Final = 60.0
 """How long it may take until a member that joins is assigned something. [s]"""
 
+FIRST_BEAT_S: Final = 0.01
+"""How soon a member that joins says so again; each pause is twice the one before. [s]"""
+
 BEAT_EVERY_S: Final = 0.1
-"""How often a member that joins says so, until it is assigned something. [s]"""
+"""How long such pauses are at the most. [s]"""
 
 LEADERS_S: Final = 1.0
 """How long a member goes by what it knows of leaders, unless something goes wrong. [s]"""
@@ -157,7 +160,8 @@ class Membership:
         response = connection.ask(
             _FindCoordinator(key_type=_GROUP, coordinator_keys=(self._group_id,)), FindCoordinatorResponse
         )
-        (found,) = response.coordinators
+        found: Any
+        (found,) = getattr(response, "coordinators", (response,))  # versions before 4 answer for one group
         return found.error_code.name, int(found.node_id), str(Address(found.host, int(found.port)))
 
     def heartbeat(self, connection: Asks, *, leaves: bool = False) -> str:
@@ -193,6 +197,7 @@ class RawMember:
         member_id: Its id; without one it is drawn.
         security: TLS and login; by default neither.
         note: Takes what is asked and answered.
+        connect: How it connects; `NegotiatedConnection` for a broker that may lack the latest versions of requests.
 
     Raises:
         MalformedInputError: *bootstrap_servers* has no address, or one that is none.
@@ -207,8 +212,10 @@ class RawMember:
         *,
         security: Security | None = None,
         note: Note = nobody,
+        connect: type[RawConnection] = RawConnection,
     ) -> None:
         """Prepare to join."""
+        self._connect = connect
         self._addresses = addresses(bootstrap_servers)
         self._group_id, self._topics, self._note, self._security = group_id, tuple(topics), note, security
         self._membership = Membership(group_id, self._topics, member_id, note)
@@ -241,13 +248,14 @@ class RawMember:
         Raises:
             TimeoutError: It takes longer than a minute.
         """
-        give_up_s = time.monotonic() + JOINED_WITHIN_S
+        give_up_s, pause_s = time.monotonic() + JOINED_WITHIN_S, FIRST_BEAT_S
         while not self.assigned:
             error = self.heartbeat()
             if time.monotonic() > give_up_s:
                 message = f"{self.member_id} is not assigned anything of {self._topics}; the last answer was {error}"
                 raise TimeoutError(message)
-            time.sleep(0 if self.assigned else BEAT_EVERY_S)
+            time.sleep(0 if self.assigned else pause_s)
+            pause_s = min(2 * pause_s, BEAT_EVERY_S)
 
     def heartbeat(self) -> str:
         """Say that it lives, or join; return the error's name. A coordinator that is lost is looked for."""
@@ -370,7 +378,7 @@ class RawMember:
     def _session(self, address: str) -> RawShareSession:
         if address not in self._sessions:
             self._sessions[address] = RawShareSession(
-                address, self._group_id, self.member_id, self._note, self._security
+                address, self._group_id, self.member_id, self._note, self._security, self._connect
             )
         return self._sessions[address]
 
@@ -430,4 +438,4 @@ class RawMember:
                 connection.close()
 
     def _connected(self, address: str | Address) -> RawConnection:
-        return RawConnection(address, f"raw-{self.member_id[:4]}", self._security)
+        return self._connect(address, f"raw-{self.member_id[:4]}", self._security)

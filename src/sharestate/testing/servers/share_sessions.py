@@ -112,6 +112,7 @@ class RawShareSession:
         member_id: The member; the broker does not ask whether it has joined the group.
         note: Takes what is asked and answered.
         security: TLS and login; by default neither.
+        connect: How it connects.
 
     Attributes:
         epoch: The next epoch of the session; 0 opens one.
@@ -121,8 +122,14 @@ class RawShareSession:
         OSError, ExternalError: As RawConnection.
     """
 
-    def __init__(
-        self, address: str, group_id: str, member_id: str, note: Note = nobody, security: Security | None = None
+    def __init__(  # noqa: PLR0913 - what can be chosen
+        self,
+        address: str,
+        group_id: str,
+        member_id: str,
+        note: Note = nobody,
+        security: Security | None = None,
+        connect: type[RawConnection] = RawConnection,
     ) -> None:
         """Connect, but open no session yet."""
         self.epoch = 0
@@ -130,7 +137,8 @@ class RawShareSession:
         self._address, self._group_id, self._member_id, self._note = address, group_id, member_id, note
         self._security = security
         self._asked: list[Partition] = []
-        self._connection = RawConnection(address, self.client_id, security)
+        self._connect = connect
+        self._connection = connect(address, self.client_id, security)
 
     def ask(self, request: RequestPayload, schema: type[Any]) -> Any:  # noqa: ANN401 - an instance of the schema
         """Return the answer to any request, of kio's class *schema*."""
@@ -225,7 +233,7 @@ class RawShareSession:
     def reconnect(self) -> None:
         """Connect again, with no session."""
         self.hang_up()
-        self._connection = RawConnection(self._address, self.client_id, self._security)
+        self._connection = self._connect(self._address, self.client_id, self._security)
         self.epoch = 0
 
     def _count(self, error: str) -> None:

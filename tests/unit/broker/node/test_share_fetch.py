@@ -143,10 +143,22 @@ def test_a_fetch_has_no_more_bytes_than_the_node_allows() -> None:
     assert Member(node).acquired(0) == {0: [(0, 1024 // BATCH_BYTES - 1, 1)]}
 
 
-def test_a_fetch_without_bytes_is_an_error() -> None:
+@pytest.mark.parametrize("nothing", [{"max_records": 0}, {"max_bytes": 0}, {"max_records": -1, "max_bytes": 0}])
+def test_a_fetch_of_nothing_touches_no_share_partition(nothing: dict[str, int]) -> None:
+    """It ends at once without partitions, and an acknowledgement finds none, as brokers of 4.3.1 and 4.4.0 (node 4)."""
+    node = Node()
+    node.produce(5)
+    member = Member(node)
+
+    assert not member.got(0, max_wait_ms=500, **nothing).partitions
+    (answer,) = member.acknowledge(AcknowledgementBatch(0, 4, (1,))).partitions
+    assert answer.error[0] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_fetch_of_less_than_no_bytes_is_an_error() -> None:
     """Of each partition that could be fetched UNKNOWN_SERVER_ERROR comes, at once (node 4)."""
     node = Node(2)
-    (first, second) = Member(node).got(0, 1, max_bytes=0, max_wait_ms=500).partitions
+    (first, second) = Member(node).got(0, 1, max_bytes=-1, max_wait_ms=500).partitions
 
     message = "Request max bytes must be greater than 0"
     assert first.error == second.error == (ErrorCode.UNKNOWN_SERVER_ERROR, message)
@@ -179,14 +191,6 @@ def test_all_partitions_share_the_records() -> None:
     node.produce(3)
     # Epoch 1: of 0 and 1, which both had records and so were moved to the end in this order, 1 is first.
     assert member.acquired(max_records=2, share_acquire_mode=record_limit) == {1: [(1, 2, 1)]}
-
-
-def test_a_fetch_without_records_to_acquire_has_none() -> None:
-    """With `max_records` 0 it is answered at once, and acquires nothing (node 6)."""
-    node = Node()
-    node.produce(3)
-
-    assert Member(node).acquired(0, max_records=0, max_wait_ms=500) == {0: []}
 
 
 def test_a_partition_whose_place_is_known_comes_first() -> None:
