@@ -1,0 +1,130 @@
+"""
+Mutation testing: ``python -m tests.mutation partition --sample 300 --seed 7``.
+
+A session is Cosmic Ray's, ``build/mutation/PACKAGE-DIGEST.sqlite``: its ``cr-report`` and ``cr-html`` read it too. It goes
+with the source of the package. A mutant that has been killed is not tried again, one that has survived is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import resource
+import sys
+from collections import Counter
+from typing import Final
+
+import pytest
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import TestOutcome, WorkItem
+from rich.console import Console
+from rich.progress import Progress
+
+from tests.mutation.mutants import ROOT, SOURCE, place, work_items
+from tests.mutation.survivors import Survivor, survivors
+from tests.mutation.trial import Trial, chosen
+
+_HISTORIES: Final = ("tests/unit/history", "tests/kafka/test_histories.py", "tests/property/test_histories.py")
+
+PACKAGES: Final = {
+    "partition": (
+        "tests/unit/partition",
+        "tests/unit/conversation",
+        "tests/unit/test_transitions.py",
+        "tests/unit/test_snapshots.py",
+        "tests/unit/test_older_snapshots.py",
+        "tests/kafka/test_recorded.py",
+        "tests/kafka/test_ours.py",
+    ),
+    "coordinator": ("tests/unit/coordinator", "tests/kafka/test_coordinator.py", "tests/unit/persister"),
+    "state_topic": ("tests/unit/state_topic",),
+    "history": (*_HISTORIES,),
+    "log_check": ("tests/unit/log_check", "tests/falsified_logs"),
+}
+"""What a package is tested by, here: not all that tests it, which would take too long."""
+
+_SLOW: Final = ("tests/unit/state_topic/test_cluster.py::test_nobody_listens",)
+"""Tests that wait for half a minute."""
+
+
+def session(package: str) -> str:
+    """Return where the session of *package* is."""
+    digest = hashlib.sha256()
+    for file in sorted((SOURCE / package).glob("*.py")):
+        digest.update(file.read_bytes())
+    folder = ROOT / "build" / "mutation"
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / f"{package}-{digest.hexdigest()[:12]}.sqlite")
+
+
+def try_package(package: str, options: argparse.Namespace) -> bool:
+    """Try mutants of *package*; return whether each of them was killed, or may survive."""
+    with use_db(session(package), WorkDB.Mode.create) as work:
+        if not work.num_work_items:
+            work.add_work_items(item for file in sorted((SOURCE / package).glob("*.py")) for item in work_items(file))
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task(package)
+            trial = Trial(
+                work,
+                chosen(work, options.sample, options.seed),
+                options.seconds,
+                options.minutes,
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )
+            plugins = ["xdist", "cacheprovider", "cov"]
+            arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
+            skipped = [f"--deselect={name}" for name in _SLOW]
+            if pytest.main([*arguments, *skipped, *PACKAGES[package]], plugins=[trial]):
+                return False
+        for name in trial.left_out:
+            sys.stdout.write(f"left out, as it fails on the code as it is: {name}\n")
+        return report(package, work)
+
+
+def report(package: str, work: WorkDB) -> bool:
+    """Print how the mutants of *package* fared so far; return whether those that have survived may."""
+    known = {_key(entry): entry for entry in survivors()}
+    tried = [(item, result) for item, result in work.completed_work_items if result.test_outcome != TestOutcome.INCOMPETENT]
+    left = [(item, result) for item, result in tried if result.test_outcome == TestOutcome.SURVIVED]
+    entries = [known.get(_key_of(item)) for item, _ in left]
+    kinds = Counter(entry.kind if entry else "new" for entry in entries)
+    killed, counted = len(tried) - len(left), len(tried) - kinds["equivalent"]
+    of = work.num_work_items - (work.num_results - len(tried))
+    share = f" = {100 * killed / counted:.1f} %" if counted else ""
+    for (item, result), entry in zip(left, entries, strict=True):
+        if entry is None:
+            sys.stdout.write(f"{result.diff}\n  {result.output}\n")
+    sys.stdout.write(
+        f"{package}: {len(tried):,} of {of:,} mutants; {kinds['equivalent']} equivalent; killed {killed:,} of the other "
+        f"{counted:,}{share}; left {kinds['harmless']} harmless, {kinds['new']} without a reason\n"
+    )
+    return not kinds["new"]
+
+
+def _key(entry: Survivor) -> tuple[str, str, str, str]:
+    return entry.module, entry.definition, entry.line, entry.change
+
+
+def _key_of(item: WorkItem) -> tuple[str, str, str, str]:
+    where = place(item.mutations[0])
+    return where.module, where.definition, where.line, where.change
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="Mutation testing.")
+    parser.add_argument("package", nargs="+", choices=PACKAGES)
+    parser.add_argument("--sample", type=int, help="so many mutants of each, not all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=20, help="of CPU that the tests of a mutant may take together")
+    parser.add_argument("--minutes", type=float, default=600, help="when to stop with a package")
+    options = parser.parse_args()
+    good = [try_package(package, options) for package in options.package]
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    sys.stdout.write(f"{sum(usage.ru_utime + usage.ru_stime for usage in used):,.0f} s of CPU\n")
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
