@@ -1,8 +1,8 @@
 """
 Mutation testing: ``python -m tests.mutation partition --sample 300 --seed 7``.
 
-A session is Cosmic Ray's, ``build/mutation/PACKAGE-DIGEST.sqlite``: its ``cr-report`` and ``cr-html`` read it too. It goes
-with the source of the package. A mutant that has been killed is not tried again, one that has survived is.
+A session is Cosmic Ray's, ``build/mutation/PACKAGE-DIGEST.sqlite``: its ``cr-report`` and ``cr-html`` read it too. It
+goes with the source of the package. A mutant that has been killed is not tried again, one that has survived is.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cosmic_ray.work_item import TestOutcome, WorkItem
 from rich.console import Console
 from rich.progress import Progress
 
-from tests.mutation.mutants import ROOT, SOURCE, place, work_items
-from tests.mutation.survivors import Survivor, survivors
+from tests.mutation.mutants import place, work_items
+from tests.mutation.survivors import ROOT, SOURCE, Survivor, survivors
 from tests.mutation.trial import Trial, chosen
 
 _HISTORIES: Final = ("tests/unit/history", "tests/kafka/test_histories.py", "tests/property/test_histories.py")
@@ -85,19 +85,20 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
 def report(package: str, work: WorkDB) -> bool:
     """Print how the mutants of *package* fared so far; return whether those that have survived may."""
     known = {_key(entry): entry for entry in survivors()}
-    tried = [(item, result) for item, result in work.completed_work_items if result.test_outcome != TestOutcome.INCOMPETENT]
+    done = work.completed_work_items
+    tried = [(item, result) for item, result in done if result.test_outcome != TestOutcome.INCOMPETENT]
     left = [(item, result) for item, result in tried if result.test_outcome == TestOutcome.SURVIVED]
     entries = [known.get(_key_of(item)) for item, _ in left]
     kinds = Counter(entry.kind if entry else "new" for entry in entries)
     killed, counted = len(tried) - len(left), len(tried) - kinds["equivalent"]
-    of = work.num_work_items - (work.num_results - len(tried))
+    of = work.num_work_items - (len(done) - len(tried))
     share = f" = {100 * killed / counted:.1f} %" if counted else ""
-    for (item, result), entry in zip(left, entries, strict=True):
+    for (_, result), entry in zip(left, entries, strict=True):
         if entry is None:
             sys.stdout.write(f"{result.diff}\n  {result.output}\n")
     sys.stdout.write(
-        f"{package}: {len(tried):,} of {of:,} mutants; {kinds['equivalent']} equivalent; killed {killed:,} of the other "
-        f"{counted:,}{share}; left {kinds['harmless']} harmless, {kinds['new']} without a reason\n"
+        f"{package}: {len(tried):,} of {of:,} mutants, {kinds['equivalent']} of them equivalent; of the other "
+        f"{counted:,} {killed:,} killed{share}, {kinds['harmless']} harmless, {kinds['new']} without a reason\n"
     )
     return not kinds["new"]
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-import parso
 from attrs import frozen
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
@@ -21,8 +20,7 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec, WorkItem
 from parso.python.tree import ExprStmt, Keyword, PythonNode
 
-ROOT: Final = Path(__file__).parents[2]
-SOURCE: Final = ROOT / "src" / "sharestate"
+from tests.mutation.survivors import SOURCE, definition
 
 # One replacement for each operator, the nearest: whoever notices it notices the others.
 _REPLACED: Final = (
@@ -61,15 +59,18 @@ _REPLACED: Final = (
 )
 
 
-class RemoveStatement(Operator):  # type: ignore[misc]  # Cosmic Ray has no types
+Node = Any  # parso's, which Cosmic Ray does not name
+
+
+class RemoveStatement(Operator):
     """An operator that leaves out a call whose result is not used, a change in place, or an error that is raised."""
 
-    def mutation_positions(self, node: Any) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    def mutation_positions(self, node: Node) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Yield where *node* is, if it is such a statement."""
         if self._can_go(node):
             yield node.start_pos, node.end_pos
 
-    def mutate(self, node: Any, index: int) -> Any:  # noqa: ARG002 # there is one way
+    def mutate(self, node: Node, index: int) -> Node:  # noqa: ARG002 - there is one way
         """Return ``pass``, on as many lines as *node*."""
         first = node.get_first_leaf()
         return Keyword("pass" + "\n" * (node.end_pos[0] - node.start_pos[0]), node.start_pos, first.prefix)
@@ -85,7 +86,7 @@ class RemoveStatement(Operator):  # type: ignore[misc]  # Cosmic Ray has no type
         )
 
     @staticmethod
-    def _can_go(node: Any) -> bool:
+    def _can_go(node: Node) -> bool:
         if node.parent is None or node.parent.type != "simple_stmt":
             return False
         if isinstance(node, ExprStmt):  # an assignment to a name that is new would be missed at once
@@ -118,8 +119,9 @@ def work_items(path: Path) -> Iterator[WorkItem]:
     nodes = [*ast_nodes(tree)]
     for name, operator in OPERATORS.items():
         positions = ((node, *position) for node in nodes for position in operator.mutation_positions(node))
-        for occurrence, (_, start, end) in enumerate(positions):
-            if any(first <= start and end <= last for first, last in annotations):
+        for occurrence, (node, start, end) in enumerate(positions):
+            is_marker = node.parent is not None and node.parent.type == "parameters"  # of keyword arguments
+            if is_marker or any(first <= start and end <= last for first, last in annotations):
                 continue
             spec = MutationSpec(path, name, occurrence, start, end, {}, definition(module, start[0]))
             yield WorkItem.single(f"{path.relative_to(SOURCE)}:{name}:{occurrence}", spec)
@@ -127,7 +129,12 @@ def work_items(path: Path) -> Iterator[WorkItem]:
 
 def mutated(spec: MutationSpec) -> str:
     """Return the source of the file of *spec* with the change that it asks for."""
-    return str(mutate_code(spec.module_path.read_text(), OPERATORS[spec.operator_name], spec.occurrence))
+    return _mutated(spec.module_path, spec.operator_name, spec.occurrence)
+
+
+@lru_cache(maxsize=1)
+def _mutated(path: Path, operator: str, occurrence: int) -> str:
+    return str(mutate_code(path.read_text(), OPERATORS[operator], occurrence))
 
 
 def place(spec: MutationSpec) -> Place:
@@ -137,22 +144,12 @@ def place(spec: MutationSpec) -> Place:
     return Place(str(spec.module_path.relative_to(SOURCE)), spec.definition_name or "", before, after)
 
 
-def definition(module: ast.Module, line: int) -> str:
-    """Return the qualified name of the innermost class or function around *line*, empty if there is none."""
-    names: list[str] = []
-    body: ast.AST = module
-    while True:
-        inner = [child for child in _definitions(body) if _first_line(child) <= line <= (child.end_lineno or 0)]
-        if not inner:
-            return ".".join(names)
-        body = inner[0]
-        names.append(inner[0].name)
-
-
 def statement_lines(path: Path, line: int) -> range:
     """Return the lines of the innermost statement around *line*; of a compound one, those of its head."""
     statements = [node for node in ast.walk(_parsed(path)) if isinstance(node, ast.stmt)]
     around = [node for node in statements if node.lineno <= line <= (node.end_lineno or 0)]
+    if not around:
+        return range(line, line + 1)
     innermost = max(around, key=lambda node: (node.lineno, -(node.end_lineno or 0)))
     body: list[ast.stmt] = getattr(innermost, "body", [])
     return range(innermost.lineno, body[0].lineno if body else (innermost.end_lineno or 0) + 1)
@@ -161,19 +158,6 @@ def statement_lines(path: Path, line: int) -> range:
 @cache
 def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
-
-
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
-    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-
-
-def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Yield the classes and functions in *node*, those in other ones left out."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield child
-        else:
-            yield from _definitions(child)
 
 
 def _annotations(module: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:

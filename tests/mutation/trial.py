@@ -26,11 +26,12 @@ from typing import Any, Final
 import pytest
 from _pytest.runner import runtestprotocol
 from attrs import define, field, frozen
-from coverage import Coverage, CoverageData
 from cosmic_ray.work_db import WorkDB
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
+from coverage import Coverage, CoverageData
 
-from tests.mutation.mutants import ROOT, mutated, place, statement_lines
+from tests.mutation.mutants import mutated, place, statement_lines
+from tests.mutation.survivors import ROOT
 
 _SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT = range(4)
 _PATIENCE_S: Final = 2
@@ -70,7 +71,7 @@ class Trial:
 
     def pytest_sessionstart(self) -> None:
         """Have properties neither look for shorter examples nor remember them."""
-        from hypothesis import Phase, settings  # noqa: PLC0415 # pytest wants to import its plugin first
+        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest wants to import its plugin first
 
         phases = [Phase.explicit, Phase.generate]
         settings.register_profile("mutation", deadline=None, derandomize=True, database=None, phases=phases)
@@ -80,8 +81,9 @@ class Trial:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try the mutants, in place of running the tests once."""
         if session.testsfailed:
-            raise session.Interrupted("the tests cannot be collected")
-        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 # one for all
+            message = "the tests cannot be collected"
+            raise session.Interrupted(message)
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - one for all
         self.items = {item.nodeid: item for item in session.items}
         baseline = self._baseline(session)
         self.left_out = [*(self.items.keys() - baseline.seconds.keys())]
@@ -115,7 +117,8 @@ class Trial:
 
         status, told = _forked(run)
         if status != _SURVIVED:
-            raise session.Interrupted(f"the tests as they are end with {status}, after {told[-1:]}")
+            message = f"the tests of the code as it is end with {status}: {told[-1:]}"
+            raise session.Interrupted(message)
         data = CoverageData(str(file))
         data.read()
         lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
@@ -181,7 +184,7 @@ class Trial:
         def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
             return code if loader.get_filename(name) == str(path) else loaded(loader, name)
 
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+        setattr(SourceFileLoader, "get_code", get_code)  # noqa: B010 - which mypy does not take as an assignment
         for name in [*sys.modules]:
             if name.partition(".")[0] in {"sharestate", "tests"}:
                 del sys.modules[name]
@@ -210,7 +213,7 @@ def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
     """Return the mutants of *work* to be tried: all or *sample*, but those that have been killed."""
     items = sorted(work.work_items, key=lambda item: item.job_id)
     if sample is not None and sample < len(items):
-        items = random.Random(seed).sample(items, sample)
+        items = random.Random(seed).sample(items, sample)  # noqa: S311 - a seed makes it come again
     done = {job for job, result in work.results if result.test_outcome is not TestOutcome.SURVIVED}
     return [item for item in items if item.job_id not in done]
 
@@ -224,12 +227,12 @@ def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[st
             _quiet()
             resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
             status = run(lambda line: os.write(writer, f"{line}\n".encode()))
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the fork must not go on with what the parent was about
             os.write(writer, traceback.format_exc().encode())
         finally:
             os._exit(status)
     os.close(writer)
-    with open(reader, encoding="utf-8") as told:
+    with os.fdopen(reader, encoding="utf-8") as told:
         lines = told.read().splitlines()
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
 
