@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import resource
 import sys
 from collections import Counter
@@ -36,7 +37,7 @@ PACKAGES: Final = {
         "tests/kafka/test_recorded.py",
         "tests/kafka/test_ours.py",
     ),
-    "coordinator": ("tests/unit/coordinator", "tests/kafka/test_coordinator.py", "tests/unit/persister"),
+    "coordinator": ("tests/unit/coordinator", "tests/kafka/test_coordinator.py"),
     "state_topic": ("tests/unit/state_topic",),
     "history": (*_HISTORIES,),
     "log_check": ("tests/unit/log_check", "tests/falsified_logs"),
@@ -70,6 +71,7 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
                 chosen(work, options.sample, options.seed),
                 options.seconds,
                 options.minutes,
+                options.jobs,
                 lambda done, total: bar.update(task, completed=done, total=total),
             )
             plugins = ["xdist", "cacheprovider", "cov"]
@@ -120,6 +122,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20, help="of CPU that the tests of a mutant may take together")
     parser.add_argument("--minutes", type=float, default=600, help="when to stop with a package")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     options = parser.parse_args()
     good = [try_package(package, options) for package in options.package]
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

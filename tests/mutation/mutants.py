@@ -1,7 +1,8 @@
 """
 The mutants of a package: small changes of its source, most of them by Cosmic Ray's operators.
 
-Only what a function does is changed, not what annotations say, which nothing evaluates.
+Only what functions do is changed: not annotations, which nothing evaluates, and not what runs when a module is
+imported, such as tables, which would take an import for each mutant.
 """
 
 from __future__ import annotations
@@ -115,13 +116,14 @@ class Place:
 def work_items(path: Path) -> Iterator[WorkItem]:
     """Yield the mutants of the file *path*, in the order of operators."""
     tree, module = get_ast(path.read_text()), ast.parse(path.read_text())
-    annotations = [*_annotations(module)]
+    annotations, bodies = [*_annotations(module)], [*_bodies(module)]
     nodes = [*ast_nodes(tree)]
     for name, operator in OPERATORS.items():
         positions = ((node, *position) for node in nodes for position in operator.mutation_positions(node))
         for occurrence, (node, start, end) in enumerate(positions):
             is_marker = node.parent is not None and node.parent.type == "parameters"  # of keyword arguments
-            if is_marker or any(first <= start and end <= last for first, last in annotations):
+            is_annotation = any(first <= start and end <= last for first, last in annotations)
+            if is_marker or is_annotation or not any(start[0] in body for body in bodies):
                 continue
             spec = MutationSpec(path, name, occurrence, start, end, {}, definition(module, start[0]))
             yield WorkItem.single(f"{path.relative_to(SOURCE)}:{name}:{occurrence}", spec)
@@ -167,3 +169,10 @@ def _annotations(module: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[in
             found = getattr(node, name, None)
             if found is not None:
                 yield (found.lineno, found.col_offset), (found.end_lineno, found.end_col_offset)
+
+
+def _bodies(module: ast.Module) -> Iterator[range]:
+    """Yield the lines of the bodies of functions."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield range(node.body[0].lineno, (node.end_lineno or 0) + 1)

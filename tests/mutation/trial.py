@@ -1,9 +1,9 @@
 """
 Trying mutants: a plugin of pytest that runs the tests in forks of itself, each with one function changed.
 
-What is imported stays imported: the mutant's code takes the place of the code of the living function. Only a change of
-what runs when a module is imported needs the modules anew. A mutant meets the tests that run its line, those first that
-have killed others, then the quick ones; it is killed by the first that fails, or that takes ten times as long.
+What is imported stays imported: the mutant's code takes the place of the code of the living function. A mutant meets
+the tests that run its line, those first that have killed others, then the quick ones; it is killed by the first that
+fails, or that takes ten times as long.
 """
 
 from __future__ import annotations
@@ -13,31 +13,29 @@ import os
 import random
 import resource
 import signal
-import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
-from time import monotonic, process_time
+from time import monotonic, process_time, sleep
 from types import CodeType, FunctionType
 from typing import Any, Final
 
 import pytest
 from _pytest.runner import runtestprotocol
 from attrs import define, field, frozen
-from cosmic_ray.work_db import WorkDB
+from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 from coverage import Coverage, CoverageData
 
 from tests.mutation.mutants import mutated, place, statement_lines
 from tests.mutation.survivors import ROOT
 
-_SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT = range(4)
+_SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT, _BROKEN = range(5)
 _PATIENCE_S: Final = 2
 """What a test may take beyond ten times what it takes of the code as it is. [s of CPU]"""
 _WALL_S: Final = 20
 """The same on the wall: a test may wait. [s]"""
+_POLL_S: Final = 0.5
 _MOST_BYTES: Final = 4 * 2**30
 
 
@@ -61,6 +59,8 @@ class Trial:
     """What the tests of a mutant may take together; those that are left are left out. [s of CPU]"""
     minutes: float
     """When to stop. [min]"""
+    jobs: int
+    """The number of processes."""
     say: Callable[[int, int], None]
     """Told how many mutants have been tried, of how many."""
     items: dict[str, pytest.Item] = field(init=False, factory=dict)
@@ -90,13 +90,38 @@ class Trial:
         self.functions = _functions()
         gc.collect()
         gc.freeze()  # or collecting in a fork would copy all pages
-        deadline = monotonic() + 60 * self.minutes
-        for number, item in enumerate(self.chosen):
-            self.say(number, len(self.chosen))
-            if monotonic() > deadline:
-                break
-            self.work.set_result(item.job_id, self._tried(item.mutations[0], baseline))
+        deadline, before = monotonic() + 60 * self.minutes, self.work.num_results
+        workers = {self._worker(self.chosen[job :: self.jobs], baseline, deadline) for job in range(self.jobs)}
+        failed = False
+        while workers:
+            sleep(_POLL_S)
+            self.say(self.work.num_results - before, len(self.chosen))
+            for worker in [*workers]:
+                ended, status = os.waitpid(worker, os.WNOHANG)
+                if ended:
+                    workers.remove(worker)
+                    failed = failed or status != 0
+        if failed:
+            message = "a process has failed"
+            raise session.Interrupted(message)
         return True
+
+    def _worker(self, chosen: Sequence[WorkItem], baseline: Baseline, deadline: float) -> int:
+        """Try the mutants *chosen* in a process until *deadline*; return its number."""
+        if worker := os.fork():
+            return worker
+        status = 1
+        try:
+            with use_db(self.work.name(), WorkDB.Mode.open) as work:
+                for item in chosen:
+                    if monotonic() > deadline:
+                        break
+                    work.set_result(item.job_id, self._tried(item.mutations[0], baseline))
+            status = 0
+        except Exception:  # noqa: BLE001 - the fork must not go on with what the parent was about
+            traceback.print_exc()
+        finally:
+            os._exit(status)
 
     def _baseline(self, session: pytest.Session) -> Baseline:
         """Run each test once, in a fork."""
@@ -137,12 +162,10 @@ class Trial:
         if not changed:
             return WorkResult(WorkerOutcome.NO_TEST, "it compiles to the same", TestOutcome.INCOMPETENT)
         alive = [(function, new) for old, new in changed for function in self.functions.get(_key(old), ())]
-        if alive:
-            names = self._tests(spec, baseline)
-            verdict = _forked(lambda tell: self._run(alive, names, baseline, tell))
-        else:
-            verdict = _forked(lambda tell: self._imported(spec.module_path, code, tell))
-        return self._result(spec, *verdict)
+        if not alive:
+            return WorkResult(WorkerOutcome.NO_TEST, "it runs at import", TestOutcome.INCOMPETENT)
+        names = self._tests(spec, baseline)
+        return self._result(spec, *_forked(lambda tell: self._run(alive, names, baseline, tell)))
 
     def _tests(self, spec: MutationSpec, baseline: Baseline) -> list[str]:
         """Return the tests that run the line of *spec*, in the order in which they are worth running."""
@@ -177,24 +200,6 @@ class Trial:
             spent += usual
         return _SURVIVED
 
-    def _imported(self, path: Path, code: CodeType, tell: Callable[[str], object]) -> int:
-        """Import everything anew with *code* for the file *path*, in a fork, and run all tests; return how it went."""
-        loaded = SourceFileLoader.get_code
-
-        def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
-            return code if loader.get_filename(name) == str(path) else loaded(loader, name)
-
-        setattr(SourceFileLoader, "get_code", get_code)  # noqa: B010 - which mypy does not take as an assignment
-        for name in [*sys.modules]:
-            if name.partition(".")[0] in {"sharestate", "tests"}:
-                del sys.modules[name]
-        tell("what it is when it is imported")
-        signal.setitimer(signal.ITIMER_PROF, self.seconds + _WALL_S)
-        signal.setitimer(signal.ITIMER_REAL, 10 * (self.seconds + _WALL_S))
-        files = dict.fromkeys(str(item.path) for item in self.items.values())
-        skipped = [option for name in self.left_out for option in ("--deselect", name)]
-        return _KILLED if pytest.main(["-q", "-x", "-p", "no:cacheprovider", *files, *skipped]) else _SURVIVED
-
     def _result(self, spec: MutationSpec, status: int, told: list[str]) -> WorkResult:
         where, test = place(spec), told[-1] if told else ""
         diff = f"--- {where.module}:{spec.start_pos[0]} {where.definition}\n- {where.line}\n+ {where.change}"
@@ -227,14 +232,18 @@ def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[st
             _quiet()
             resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
             status = run(lambda line: os.write(writer, f"{line}\n".encode()))
-        except BaseException:  # noqa: BLE001 - the fork must not go on with what the parent was about
+        except Exception as error:  # noqa: BLE001 - the fork must not go on with what the parent was about
+            status = _KILLED if isinstance(error, MemoryError) else _BROKEN
             os.write(writer, traceback.format_exc().encode())
         finally:
             os._exit(status)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as told:
         lines = told.read().splitlines()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == _BROKEN:
+        raise RuntimeError("\n".join(lines))
+    return status, lines
 
 
 def _quiet() -> None:
@@ -245,7 +254,7 @@ def _quiet() -> None:
 
 
 def _pairs(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
-    return zip(items, [*items[1:], None], strict=True)
+    return zip(items, [*items[1:], None], strict=False)
 
 
 def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
