@@ -44,9 +44,6 @@ PACKAGES: Final = {
 }
 """What a package is tested by, here: not all that tests it, which would take too long."""
 
-_SLOW: Final = ("tests/unit/state_topic/test_cluster.py::test_nobody_listens",)
-"""Tests that wait for half a minute."""
-
 
 def session(package: str) -> str:
     """Return where the session of *package* is."""
@@ -76,8 +73,7 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             )
             plugins = ["xdist", "cacheprovider", "cov"]
             arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
-            skipped = [f"--deselect={name}" for name in _SLOW]
-            if pytest.main([*arguments, *skipped, *PACKAGES[package]], plugins=[trial]):
+            if pytest.main([*arguments, *PACKAGES[package]], plugins=[trial]):
                 return False
         for name in trial.left_out:
             sys.stdout.write(f"left out, as it fails on the code as it is: {name}\n")

@@ -131,5 +131,8 @@ def test_mutants_meet_the_tests_of_their_lines(tmp_path: Path) -> None:
     assert fates[f"{small} -> return number < 10 or bool(seen)"] == ("killed", "killed: test_example.py::test_small")
     assert fates[f"{small} -> return number <= 10 and bool(seen)"] == ("survived", "all tests of its line pass")
     assert fates["return 5 -> return 6"] == ("survived", "no test runs its line")
-    assert fates["number -= 1 -> pass"] == ("killed", f"ended by signal {signal.SIGPROF}: test_example.py::test_waits")
+    assert fates["number -= 1 -> pass"] in {
+        ("killed", f"ended by signal {clock}: test_example.py::test_waits")
+        for clock in (signal.SIGPROF, signal.SIGALRM)
+    }
     assert again == sum(outcome == "survived" for _, outcome, _ in results)

@@ -33,8 +33,8 @@ from tests.mutation.survivors import ROOT
 _SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT, _BROKEN = range(5)
 _PATIENCE_S: Final = 2
 """What a test may take beyond ten times what it takes of the code as it is. [s of CPU]"""
-_WALL_S: Final = 20
-"""The same on the wall: a test may wait. [s]"""
+_WALL_S: Final = 60
+"""What it may take on the wall beyond a hundred times that: it may wait, or have to. [s]"""
 _POLL_S: Final = 0.5
 _MOST_BYTES: Final = 4 * 2**30
 
@@ -194,7 +194,7 @@ class Trial:
             usual = baseline.seconds[test.nodeid]
             tell(test.nodeid)
             signal.setitimer(signal.ITIMER_PROF, _PATIENCE_S + 10 * usual)
-            signal.setitimer(signal.ITIMER_REAL, _WALL_S + 10 * usual)
+            signal.setitimer(signal.ITIMER_REAL, _WALL_S + 100 * usual)
             if any(report.failed for report in runtestprotocol(test, log=False, nextitem=after)):
                 return _KILLED
             spent += usual
