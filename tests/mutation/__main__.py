@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import resource
 import sys
 from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -77,11 +80,25 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
                 return False
         for name in trial.left_out:
             sys.stdout.write(f"left out, as it fails on the code as it is: {name}\n")
-        return report(package, work)
+        counts = report(package, work)
+        if options.keep is not None:
+            keep(
+                options.keep,
+                {"date": f"{datetime.now(UTC).date()}", "package": package, "seed": options.seed, **counts},
+            )
+        return not counts["left"]
 
 
-def report(package: str, work: WorkDB) -> bool:
-    """Print how the mutants of *package* fared so far; return whether those that have survived may."""
+def keep(file: Path, row: dict[str, str | int]) -> None:
+    """Put *row* into *file*, in place of an earlier one of the package."""
+    rows = json.loads(file.read_text())["rows"] if file.exists() else []
+    rows = [*(each for each in rows if each["package"] != row["package"]), row]
+    lines = ",\n".join(f"    {json.dumps(each)}" for each in rows)
+    file.write_text(f'{{\n  "mutants": 1,\n  "rows": [\n{lines}\n  ]\n}}\n')
+
+
+def report(package: str, work: WorkDB) -> dict[str, int]:
+    """Print how the mutants of *package* fared so far; return how many, those that are left have no reason."""
     known = {_key(entry): entry for entry in survivors()}
     done = work.completed_work_items
     tried = [(item, result) for item, result in done if result.test_outcome != TestOutcome.INCOMPETENT]
@@ -98,7 +115,8 @@ def report(package: str, work: WorkDB) -> bool:
         f"{package}: {len(tried):,} of {of:,} mutants, {kinds['equivalent']} of them equivalent; of the other "
         f"{counted:,} {killed:,} killed{share}, {kinds['harmless']} harmless, {kinds['new']} without a reason\n"
     )
-    return not kinds["new"]
+    counts = {"mutants": of, "tried": len(tried), "killed": killed, "left": kinds["new"]}
+    return counts | {kind: kinds[kind] for kind in ("equivalent", "harmless")}
 
 
 def _key(entry: Survivor) -> tuple[str, str, str, str]:
@@ -119,6 +137,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20, help="of CPU that the tests of a mutant may take together")
     parser.add_argument("--minutes", type=float, default=600, help="when to stop with a package")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
+    parser.add_argument("--keep", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()
     good = [try_package(package, options) for package in options.package]
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
