@@ -26,6 +26,7 @@ from attrs import define, field, frozen
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 from coverage import Coverage, CoverageData
+from sqlalchemy.exc import OperationalError
 
 from tests.mutation.mutants import mutated, place, statement_lines
 from tests.mutation.survivors import ROOT
@@ -116,7 +117,7 @@ class Trial:
                 for item in chosen:
                     if monotonic() > deadline:
                         break
-                    work.set_result(item.job_id, self._tried(item.mutations[0], baseline))
+                    _set_result(work, item, self._tried(item.mutations[0], baseline))
             status = 0
         except Exception:  # noqa: BLE001 - the fork must not go on with what the parent was about
             traceback.print_exc()
@@ -201,7 +202,7 @@ class Trial:
         return _SURVIVED
 
     def _result(self, spec: MutationSpec, status: int, told: list[str]) -> WorkResult:
-        where, test = place(spec), told[-1] if told else ""
+        where, test = place(spec), told[-1]
         diff = f"--- {where.module}:{spec.start_pos[0]} {where.definition}\n- {where.line}\n+ {where.change}"
         if status == _INCOMPETENT:
             return WorkResult(WorkerOutcome.NO_TEST, "it cannot take the place", TestOutcome.INCOMPETENT, diff)
@@ -223,6 +224,18 @@ def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
     return [item for item in items if item.job_id not in done]
 
 
+def _set_result(work: WorkDB, item: WorkItem, result: WorkResult) -> None:
+    """Note *result*, as soon as no other process writes, which may be halted for long while it does."""
+    while True:
+        try:
+            work.set_result(item.job_id, result)
+        except OperationalError as error:
+            if "locked" not in str(error):
+                raise
+        else:
+            return
+
+
 def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[str]]:
     """Return with what status *run* has ended in a fork, negative for a signal, and the lines that it has told."""
     reader, writer = os.pipe()
@@ -239,7 +252,7 @@ def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[st
             os._exit(status)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as told:
-        lines = told.read().splitlines()
+        lines = told.read().removesuffix("\n").split("\n")
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status == _BROKEN:
         raise RuntimeError("\n".join(lines))

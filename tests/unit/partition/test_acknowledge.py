@@ -445,7 +445,10 @@ def test_a_refusal_writes_nothing() -> None:
         (AcknowledgementBatch(5, 9, (1, 1)), "2 acknowledge types for the 5 offsets 5-9"),
         (AcknowledgementBatch(5, 9, (7, 7)), "2 acknowledge types for the 5 offsets 5-9"),
         (AcknowledgementBatch(5, 9, (1, 1, 1, 1)), "4 acknowledge types for the 5 offsets 5-9"),
-        (AcknowledgementBatch(-(2**63), -(2**63) + 1, ()), f"0 acknowledge types for the 2 offsets {-(2**63)}-{-(2**63) + 1}"),
+        (
+            AcknowledgementBatch(-(2**63), -(2**63) + 1, ()),
+            f"0 acknowledge types for the 2 offsets {-(2**63)}-{-(2**63) + 1}",
+        ),
     ],
 )
 def test_a_malformed_request_changes_nothing_at_all(batch: AcknowledgementBatch, message: str) -> None:

@@ -88,6 +88,16 @@ def test_a_chain_of_cells_is_refused() -> None:
     assert refusal(snapshot).field == "cells[2][5]"
 
 
+def test_a_cell_with_a_pending_write_and_a_member_is_refused() -> None:
+    """A transition takes a record from its member before it is written."""
+    snapshot = pending((0, 9), (10, 14))
+    index = next(index for index, cell in enumerate(snapshot.cells) if cell.write is not None)
+    cells = [*snapshot.cells]
+    cells[index] = cells[index]._replace(member_id="m1")
+
+    assert refusal(evolve(snapshot, cells=tuple(cells))).field == f"cells[{index}]"
+
+
 def pending(*ranges: tuple[int, int]) -> Snapshot:
     """Return the snapshot of a pending release of 0-9 and of 10-14, which is split, that carries *ranges*."""
     scene = Scene().load()
