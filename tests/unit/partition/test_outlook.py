@@ -45,6 +45,13 @@ def test_a_throttled_record_holds_back_the_one_after_it() -> None:
     assert scene.acquire("m1", 4, "[4-4][5-5]") == ((4, 4, 4),)
 
 
+def test_a_record_that_nobody_has_fetched_has_all_its_deliveries() -> None:
+    """It is not in flight, so nothing holds it back."""
+    outlook = Scene().load().partition.acquisition_outlook(7)
+
+    assert (outlook.piece, outlook.throttled_by, outlook.is_last_delivery) == (None, None, False)
+
+
 def test_records_that_members_hold_throttle_nothing() -> None:
     """A throttled record that is acquired is not offered, and what comes after it is."""
     scene = Scene().load(0, "[0-9 st0 dc3]")
