@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharestate import MalformedInputError, RecordFormatError
-from sharestate.coordinator.wire import Reader, compact_text_bytes
+from sharestate.coordinator.wire import Reader, compact_text_bytes, varint_bytes
 
 
 @pytest.mark.parametrize(("text", "data"), [("", b"\x01"), ("abc", b"\x04abc"), ("\u00fc", b"\x03\xc3\xbc")])
@@ -14,6 +14,25 @@ def test_a_compact_text_follows_one_more_than_its_length(text: str, data: bytes)
     assert compact_text_bytes(text, "name") == data
     assert Reader(data, "value").compact_text("name") == text
     assert Reader(data, "value").nullable_text("name") == text
+
+
+@pytest.mark.parametrize(
+    ("number", "data"),
+    [
+        (127, b"\x7f"),
+        (128, b"\x80\x01"),
+        (2**14 - 1, b"\xff\x7f"),
+        (2**14, b"\x80\x80\x01"),
+        (2**32 - 1, b"\xff\xff\xff\xff\x0f"),
+    ],
+)
+def test_a_varint_has_seven_bits_in_a_byte(number: int, data: bytes) -> None:
+    """The lowest first; the highest bit of a byte says that another one follows, as in Kafka's ByteUtils."""
+    reader = Reader(data + b"\x01", "value")
+
+    assert varint_bytes(number) == data
+    assert reader.varint("number") == number
+    assert reader.offset == len(data)
 
 
 def test_the_length_of_null_is_zero() -> None:
