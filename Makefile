@@ -106,11 +106,11 @@ falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at 
 # A session is kept in build/mutation: what was killed is not tried again as long as the package is the same.
 mutation: PACKAGES ?= partition coordinator state_topic history log_check
 mutation: SEED ?= 0
-mutation: $(MUTATION_READY) ## Change the source in small ways, and see tests notice it; PACKAGES=, SAMPLE=, SEED=, SECONDS=, MINUTES=, JOBS=, KEEP=
+mutation: $(MUTATION_READY) ## Change the source in small ways, and see tests notice it; PACKAGES=, SAMPLE=, SEED=, SECONDS=, MINUTES=, JOBS=, AGAIN=, KEEP=
 	$(call judge,mutation, \
 	  $(call step,tests of the runner, $(BIN)/python -m pytest -q tests/mutation); \
 	  $(call step,mutants, $(BIN)/python -m tests.mutation $(PACKAGES) --seed $(SEED) $(if $(SAMPLE),--sample $(SAMPLE)) \
-	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(KEEP),--keep '$(KEEP)')))
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(AGAIN),--again $(AGAIN)) $(if $(KEEP),--keep '$(KEEP)')))
 
 # They wait more than they work, as those of clients do: each release has a process.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release

@@ -26,7 +26,7 @@ from rich.progress import Progress
 
 from tests.mutation.mutants import place, work_items
 from tests.mutation.survivors import ROOT, SOURCE, Survivor, survivors
-from tests.mutation.trial import Trial, chosen
+from tests.mutation.trial import Trial, chosen, survived
 
 _HISTORIES: Final = ("tests/unit/history", "tests/kafka/test_histories.py", "tests/property/test_histories.py")
 
@@ -68,7 +68,7 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             task = bar.add_task(package)
             trial = Trial(
                 work,
-                chosen(work, options.sample, options.seed),
+                survived(work) if options.again else chosen(work, options.sample, options.seed),
                 options.seconds,
                 options.minutes,
                 options.jobs,
@@ -76,7 +76,7 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             )
             plugins = ["xdist", "cacheprovider", "cov"]
             arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
-            if pytest.main([*arguments, *PACKAGES[package]], plugins=[trial]):
+            if pytest.main([*arguments, *(options.again or PACKAGES[package])], plugins=[trial]):
                 return False
         for name in trial.left_out:
             sys.stdout.write(f"left out, as it fails on the code as it is: {name}\n")
@@ -136,6 +136,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20, help="of CPU that the tests of a mutant may take together")
     parser.add_argument("--minutes", type=float, default=600, help="when to stop with a package")
+    parser.add_argument("--again", nargs="+", metavar="TEST", help="only those that have survived, with these tests")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--keep", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()

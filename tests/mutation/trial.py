@@ -224,6 +224,12 @@ def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
     return [item for item in items if item.job_id not in done]
 
 
+def survived(work: WorkDB) -> list[WorkItem]:
+    """Return the mutants of *work* that have survived so far."""
+    left = {job for job, result in work.results if result.test_outcome is TestOutcome.SURVIVED}
+    return [item for item in work.work_items if item.job_id in left]
+
+
 def _set_result(work: WorkDB, item: WorkItem, result: WorkResult) -> None:
     """Note *result*, as soon as no other process writes, which may be halted for long while it does."""
     while True:

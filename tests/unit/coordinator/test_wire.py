@@ -35,6 +35,13 @@ def test_a_varint_has_seven_bits_in_a_byte(number: int, data: bytes) -> None:
     assert reader.offset == len(data)
 
 
+@pytest.mark.parametrize("data", [b"\x80\x80\x80\x80\x10", b"\xff\xff\xff\xff\x7f"])
+def test_a_varint_of_more_than_32_bits_is_refused(data: bytes) -> None:
+    """The first one that has more is 2^32."""
+    with pytest.raises(RecordFormatError, match="the number has more than 32 bits"):
+        Reader(data, "value").varint("the number")
+
+
 def test_the_length_of_null_is_zero() -> None:
     """COMPACT_NULLABLE_STRING; where null is not allowed it is refused."""
     assert Reader(b"\0", "value").nullable_text("name") is None
