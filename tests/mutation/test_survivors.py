@@ -9,7 +9,7 @@ from tests.mutation.survivors import Survivor, survivors
 ENTRIES = survivors()
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.module} {entry.change}")
+@pytest.mark.parametrize("entry", ENTRIES, ids=[f"{number} {each.module}" for number, each in enumerate(ENTRIES)])
 def test_a_survivor_is_in_the_source(entry: Survivor) -> None:
     """Its line stands in the definition that it names, and the change changes it."""
     assert entry.is_there

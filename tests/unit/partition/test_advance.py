@@ -195,6 +195,19 @@ def test_at_its_last_record_the_start_is_not_past_a_split_batch() -> None:
     assert scene.partition.is_past_split_batch
 
 
+def test_a_batch_further_below_does_not_put_the_start_past_a_split_batch() -> None:
+    """A release in which the SPSO stays behind the log start keeps it: the SPSO is at the last record of the next."""
+    scene = Scene(profile=KAFKA_4_3).load(0, "[0-4 st0][10-19 st0]")
+    scene.partition.advance_log_start(7)
+    scene.acquire("m1", 10, "[10-19]")
+    scene.acknowledge("m1", "12:renew")
+
+    scene.partition.advance_log_start(19)
+    assert not scene.partition.is_past_split_batch
+    scene.partition.advance_log_start(20)
+    assert scene.partition.is_past_split_batch
+
+
 # ---- the gap window (rule 12)
 
 

@@ -67,7 +67,8 @@ def test_a_whole_batch_that_would_be_split_later_is_bounded_as_well() -> None:
 
     assert refusal(evolve(snapshot, split_limit=2**40)).field == "batches[0]"
     assert SharePartition.restore(snapshot).batches()[0].last_offset == 2**31
-    assert SharePartition.restore(evolve(snapshot, split_limit=2**40), max_records=2**32).end_offset == 2**31
+    assert refusal(evolve(snapshot, split_limit=2**40), max_records=2**31).field == "batches[0]"
+    assert SharePartition.restore(evolve(snapshot, split_limit=2**40), max_records=2**31 + 1).end_offset == 2**31
 
 
 def test_a_chain_of_cells_is_refused() -> None:

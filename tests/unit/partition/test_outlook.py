@@ -41,6 +41,7 @@ def test_a_throttled_record_holds_back_the_one_after_it() -> None:
     scene = Scene().load(0, "[0-3 st0][4-4 st0 dc3][5-5 st0]")
 
     assert [scene.partition.acquisition_outlook(offset).throttled_by for offset in (4, 5)] == [None, (4, 3)]
+    assert scene.partition.acquisition_outlook(4).piece == 1
     scene.acquire("m1", 0, "[0-3]")
     assert scene.acquire("m1", 4, "[4-4][5-5]") == ((4, 4, 4),)
 
