@@ -156,7 +156,7 @@ class Trial:
         """Return what has become of the mutant *spec*."""
         try:
             code = compile(mutated(spec), str(spec.module_path), "exec", dont_inherit=True)
-        except SyntaxError as error:
+        except (AttributeError, SyntaxError) as error:  # the first by Cosmic Ray, of `except a.b`
             return WorkResult(WorkerOutcome.NO_TEST, str(error), TestOutcome.INCOMPETENT)
         before = compile(spec.module_path.read_text(), str(spec.module_path), "exec", dont_inherit=True)
         changed = [*_changed(before, code)]

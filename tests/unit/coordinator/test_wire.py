@@ -49,6 +49,14 @@ def test_the_length_of_null_is_zero() -> None:
         Reader(b"\0", "value").compact_text("name")
 
 
+def test_the_shortest_and_the_longest_text() -> None:
+    """A STRING may be empty, and a COMPACT_STRING have 32,767 bytes."""
+    longest = "a" * (2**15 - 1)
+
+    assert Reader(b"\0\0", "value").text("name") == ""
+    assert Reader(compact_text_bytes(longest, "name"), "value").nullable_text("name") == longest
+
+
 def test_a_text_longer_than_messages_may_have_is_refused() -> None:
     """Kafka's generated messages refuse more than 32,767 bytes, in both directions."""
     with pytest.raises(RecordFormatError, match="name has the length 32768"):
