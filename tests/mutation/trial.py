@@ -16,6 +16,7 @@ import signal
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from time import monotonic, process_time, sleep
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -29,7 +30,7 @@ from coverage import Coverage, CoverageData
 from sqlalchemy.exc import OperationalError
 
 from tests.mutation.mutants import mutated, place, statement_lines
-from tests.mutation.survivors import ROOT
+from tests.mutation.survivors import ROOT, SOURCE
 
 _SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT, _BROKEN = range(5)
 _PATIENCE_S: Final = 2
@@ -88,6 +89,9 @@ class Trial:
         self.items = {item.nodeid: item for item in session.items}
         baseline = self._baseline(session)
         self.left_out = [*(self.items.keys() - baseline.seconds.keys())]
+        for path in {spec.module_path for item in self.chosen for spec in item.mutations}:
+            if SOURCE in path.parents:  # some are imported when they are needed, in a fork
+                import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
         self.functions = _functions()
         gc.collect()
         gc.freeze()  # or collecting in a fork would copy all pages
