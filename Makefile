@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 SPARK_BIN := .venv-spark/bin
 SPARK_READY := .venv-spark/ready
+MUTATION_READY := .venv/mutation
 COMMA := ,
 # Tests start hundreds of processes: where the environment says so, each would compile what it imports anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -123,6 +124,15 @@ falsified: SEED ?= 0
 falsified: $(READY) ## Falsify a line of brokers' request logs, in every way at several places; RUNS=, PLACES=, SEED=
 	$(call judge,falsified, $(call step,falsified request logs, \
 	  $(BIN)/python -m tests.falsified_logs $(RUNS) --places $(PLACES) --seed $(SEED)))
+
+# A session is kept in build/mutation: what was killed is not tried again as long as the package is the same.
+mutation: PACKAGES ?= partition coordinator state_topic history log_check
+mutation: SEED ?= 0
+mutation: $(MUTATION_READY) ## Change the source in small ways, and see tests notice it; PACKAGES=, SAMPLE=, SEED=, SECONDS=, MINUTES=, JOBS=, AGAIN=, KEEP=
+	$(call judge,mutation, \
+	  $(call step,tests of the runner, $(BIN)/python -m pytest -q tests/mutation); \
+	  $(call step,mutants, $(BIN)/python -m tests.mutation $(PACKAGES) --seed $(SEED) $(if $(SAMPLE),--sample $(SAMPLE)) \
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(AGAIN),--again $(AGAIN)) $(if $(KEEP),--keep '$(KEEP)')))
 
 # They wait more than they work, as those of clients do: each release has a process.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
@@ -418,6 +428,10 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
+	@touch $@
+
+$(MUTATION_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group mutation
 	@touch $@
 
 # Python compiles what is imported, which is a small part of what is installed.

@@ -36,6 +36,14 @@ COMPARED: Final = """\
 Runs of `make oracle` that were kept. Every response was compared: result, events, and all of the state that can be
 observed. *Known* is how often a known divergence was met; nothing is judged after that until the next `open`."""
 
+MUTANTS: Final = """\
+## What tests notice
+
+Small changes of the source, *mutants*, each of which has to make a test fail (`make mutation`; what it does stands in
+`CONTRIBUTING.md`). A sample of those of each package met the unit tests of that package and few others, so what is
+killed is a lower bound. *Equivalent* are those that change nothing that anybody could see; *harmless* and *left* count
+as not killed. Each one that is equivalent or harmless stands with its reason in `tests/mutation/survivors.toml`."""
+
 DIFFERS: Final = """\
 ## What differs, and why
 
@@ -53,6 +61,8 @@ def page() -> str:
         INTRODUCTION.format(tests=tests, of_4_4=of_4_4, vectors=vectors),
         COMPARED,
         table(["date", "Kafka", "profile", "sequences", "requests", "known", "differences"], _comparisons()),
+        MUTANTS,
+        table(["date", "package", "mutants", "tried", "equivalent", "killed", "harmless", "left"], _mutants()),
         DIFFERS,
         table(["row", "Kafka", "the library", "trigger", "conversation"], _divergences()),
     ]
@@ -75,6 +85,21 @@ def _comparisons() -> Iterator[list[str]]:
             f"{row['operations']:,}",
             f"{row['known']:,}",
             f"{row['differences']}",
+        ]
+
+
+def _mutants() -> Iterator[list[str]]:
+    for row in read_rows("mutants.json", "mutants"):
+        counted = row["tried"] - row["equivalent"]
+        yield [
+            row["date"],
+            f"`{row['package']}`",
+            f"{row['mutants']:,}",
+            f"{row['tried']:,}",
+            f"{row['equivalent']:,}",
+            f"{row['killed']:,} = {100 * row['killed'] / counted:.0f} %",
+            f"{row['harmless']:,}",
+            f"{row['left']:,}",
         ]
 
 

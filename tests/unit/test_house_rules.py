@@ -23,7 +23,6 @@ FEWEST_LINES = 60
 SMALL = {
     "broker_log/live_settings.py": "needs a client of a cluster, which the rest of the package does without",
     "cli/interrupts.py": "what two modules need while they load others, one of them without click",
-    "cli/options.py": "options of several commands, which the module that lists all commands cannot have",
     "conformance/badge.py": "what a reader of repositories sees, of which the verdicts know nothing",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "diagnose/durations.py": "one measurement, of which what is measured knows nothing",

@@ -6,7 +6,6 @@ Nothing here is asked of a share coordinator: ReadShareGroupState is a leader's 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -46,9 +45,6 @@ _MOST_SETTINGS: Final = 2**20
 
 _AT_ONCE: Final = 500
 """The most records that are taken from the client in one go. [records]"""
-
-_REMEMBERED_FAILURES: Final = 16
-"""Of a client that runs for months, as many of the last failures are kept, to say why something has failed."""
 
 _WAIT_S: Final = 0.1
 """How long the client is waited for before the deadline is looked at. [s]"""
@@ -116,10 +112,11 @@ class Cluster:
         self._servers = bootstrap_servers
         self._topic = topic
         self._timeout_s = timeout_s
-        self._failures: deque[KafkaError] = deque(maxlen=_REMEMBERED_FAILURES)
+        self._failures: dict[int, KafkaError] = {}
+        """By code, the latest at the end: one that is hopeless is not lost among many that come again and again."""
         self._settings: dict[str, Any] = {**_ASK, **(settings or {}), "bootstrap.servers": bootstrap_servers}
         try:
-            self._consumer = Consumer(self._settings | _FETCH | {"error_cb": self._failures.append})
+            self._consumer = Consumer(self._settings | _FETCH | {"error_cb": self._failed})
         except KafkaException as error:
             raise InvalidConfigurationError(error.args[0].str()) from error
 
@@ -364,7 +361,7 @@ class Cluster:
                 metadata = self._consumer.list_topics(timeout=min(_FAILED_AFTER_S, self._timeout_s))
             except KafkaException as error:
                 self._consumer.poll(0)  # which calls back with what has failed
-                if monotonic() > give_up_s or any(failure.code() in _HOPELESS for failure in self._failures):
+                if monotonic() > give_up_s or not _HOPELESS.isdisjoint(self._failures):
                     self._refuse(error.args[0], error)
             else:
                 self._failures.clear()  # they are over
@@ -391,9 +388,15 @@ class Cluster:
         """Close it."""
         self.close()
 
+    def _failed(self, failure: KafkaError) -> None:
+        """Note what the client calls back with."""
+        code = failure.code()
+        self._failures.pop(code, None)
+        self._failures[code] = failure
+
     def _refuse(self, error: KafkaError, cause: Exception | None = None) -> NoReturn:
         """Raise what has failed last, or else *error*."""
-        failed = [failure.str() for failure in self._failures if failure.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
+        failed = [failure.str() for code, failure in self._failures.items() if code != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
         known = {code.value: code for code in ErrorCode}
         local = ErrorCode.REQUEST_TIMED_OUT if error.code() == KafkaError._TIMED_OUT else ErrorCode.NETWORK_EXCEPTION  # noqa: SLF001
         _raise(f"{self._servers}: {failed[-1] if failed else error.str()}", known.get(error.code(), local), cause)

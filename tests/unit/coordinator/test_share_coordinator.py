@@ -145,6 +145,17 @@ def test_old_leaders_stay_fenced_when_records_are_gone() -> None:
     assert log.offsets() == LogOffsets(2, 4)
 
 
+def test_a_successor_writes_nothing_where_all_was_pruned() -> None:
+    """It knows of nothing that can go before it has loaded the log; then that is where the log begins."""
+    log = MemoryLog()
+    coordinator = ShareCoordinator(log, config=CONFIG)
+    coordinator.run(begin, lambda shard: shard.read(KEY, leader_epoch=5, now_ms=0), begin)
+    coordinator.prune(now_ms=1000)
+
+    assert ShareCoordinator(log, config=CONFIG).prune(now_ms=1000) == 0
+    assert log.offsets() == LogOffsets(2, 4)
+
+
 def test_an_empty_log_is_not_pruned() -> None:
     """There is nothing to delete."""
     assert ShareCoordinator(MemoryLog()).prune(now_ms=0) == 0

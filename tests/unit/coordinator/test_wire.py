@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharestate import MalformedInputError, RecordFormatError
-from sharestate.coordinator.wire import Reader, compact_text_bytes
+from sharestate.coordinator.wire import Reader, compact_text_bytes, varint_bytes
 
 
 @pytest.mark.parametrize(("text", "data"), [("", b"\x01"), ("abc", b"\x04abc"), ("\u00fc", b"\x03\xc3\xbc")])
@@ -16,11 +16,45 @@ def test_a_compact_text_follows_one_more_than_its_length(text: str, data: bytes)
     assert Reader(data, "value").nullable_text("name") == text
 
 
+@pytest.mark.parametrize(
+    ("number", "data"),
+    [
+        (127, b"\x7f"),
+        (128, b"\x80\x01"),
+        (2**14 - 1, b"\xff\x7f"),
+        (2**14, b"\x80\x80\x01"),
+        (2**32 - 1, b"\xff\xff\xff\xff\x0f"),
+    ],
+)
+def test_a_varint_has_seven_bits_in_a_byte(number: int, data: bytes) -> None:
+    """The lowest first; the highest bit of a byte says that another one follows, as in Kafka's ByteUtils."""
+    reader = Reader(data + b"\x01", "value")
+
+    assert varint_bytes(number) == data
+    assert reader.varint("number") == number
+    assert reader.offset == len(data)
+
+
+@pytest.mark.parametrize("data", [b"\x80\x80\x80\x80\x10", b"\xff\xff\xff\xff\x7f"])
+def test_a_varint_of_more_than_32_bits_is_refused(data: bytes) -> None:
+    """The first one that has more is 2^32."""
+    with pytest.raises(RecordFormatError, match="the number has more than 32 bits"):
+        Reader(data, "value").varint("the number")
+
+
 def test_the_length_of_null_is_zero() -> None:
     """COMPACT_NULLABLE_STRING; where null is not allowed it is refused."""
     assert Reader(b"\0", "value").nullable_text("name") is None
     with pytest.raises(RecordFormatError, match="name must not be null"):
         Reader(b"\0", "value").compact_text("name")
+
+
+def test_the_shortest_and_the_longest_text() -> None:
+    """A STRING may be empty, and a COMPACT_STRING have 32,767 bytes."""
+    longest = "a" * (2**15 - 1)
+
+    assert Reader(b"\0\0", "value").text("name") == ""
+    assert Reader(compact_text_bytes(longest, "name"), "value").nullable_text("name") == longest
 
 
 def test_a_text_longer_than_messages_may_have_is_refused() -> None:

@@ -204,6 +204,16 @@ def test_the_start_may_stand_on_the_last_offset_of_a_batch() -> None:
     assert scene.acknowledge("m1", "0-9:accept") == ("W(9; 9 st2 dc1; cc 1)",)
 
 
+def test_a_range_across_the_start_may_cover_several_batches() -> None:
+    """All of those from the SPSO on are acknowledged (rule 8.1, steps 3 to 5)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4][5-9][10-14]", cut=5)
+    scene.acknowledge("m1", "0-4:accept")
+
+    assert scene.acknowledge("m1", "0-14:accept") == ("W(5; 5-9 st2 dc1, 10-14 st2 dc1; cc 10)",)
+    assert scene.offsets == (15, 15)
+
+
 def test_types_across_the_start_are_those_of_their_offsets() -> None:
     """The list of types begins at the first offset of the range, not at the SPSO."""
     scene = Scene().load()
@@ -444,6 +454,11 @@ def test_a_refusal_writes_nothing() -> None:
         (AcknowledgementBatch(5, 9, ()), "0 acknowledge types for the 5 offsets 5-9"),
         (AcknowledgementBatch(5, 9, (1, 1)), "2 acknowledge types for the 5 offsets 5-9"),
         (AcknowledgementBatch(5, 9, (7, 7)), "2 acknowledge types for the 5 offsets 5-9"),
+        (AcknowledgementBatch(5, 9, (1, 1, 1, 1)), "4 acknowledge types for the 5 offsets 5-9"),
+        (
+            AcknowledgementBatch(-(2**63), -(2**63) + 1, ()),
+            f"0 acknowledge types for the 2 offsets {-(2**63)}-{-(2**63) + 1}",
+        ),
     ],
 )
 def test_a_malformed_request_changes_nothing_at_all(batch: AcknowledgementBatch, message: str) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sharestate import KAFKA_4_3
 from tests.support.scenes import Scene
 
 # ---- how far (rule 12)
@@ -182,7 +183,42 @@ def test_where_kafkas_advance_does_not_throw() -> None:
     assert not scene.partition.is_past_split_batch
 
 
+def test_at_its_last_record_the_start_is_not_past_a_split_batch() -> None:
+    """It is past it one record later."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "1:accept")
+
+    scene.partition.advance_log_start(9)
+    assert not scene.partition.is_past_split_batch
+    scene.partition.advance_log_start(10)
+    assert scene.partition.is_past_split_batch
+
+
+def test_a_batch_further_below_does_not_put_the_start_past_a_split_batch() -> None:
+    """A release in which the SPSO stays behind the log start keeps it: the SPSO is at the last record of the next."""
+    scene = Scene(profile=KAFKA_4_3).load(0, "[0-4 st0][10-19 st0]")
+    scene.partition.advance_log_start(7)
+    scene.acquire("m1", 10, "[10-19]")
+    scene.acknowledge("m1", "12:renew")
+
+    scene.partition.advance_log_start(19)
+    assert not scene.partition.is_past_split_batch
+    scene.partition.advance_log_start(20)
+    assert scene.partition.is_past_split_batch
+
+
 # ---- the gap window (rule 12)
+
+
+def test_healed_a_gap_of_one_record_is_not_passed() -> None:
+    """A batch that covers where the window begins is passed, and what lacks right behind it is not (rule 24.1, B17)."""
+    scene = Scene(profile=KAFKA_4_3.healed).load(0, "[5-9 st2][11-14 st2]")
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acknowledge("m1", "0-4:accept")
+
+    assert scene.offsets == (10, 14)
+    assert scene.partition.next_fetch_offset() == 10
 
 
 def test_the_start_stops_at_a_gap_of_the_window() -> None:

@@ -67,7 +67,8 @@ def test_a_whole_batch_that_would_be_split_later_is_bounded_as_well() -> None:
 
     assert refusal(evolve(snapshot, split_limit=2**40)).field == "batches[0]"
     assert SharePartition.restore(snapshot).batches()[0].last_offset == 2**31
-    assert SharePartition.restore(evolve(snapshot, split_limit=2**40), max_records=2**32).end_offset == 2**31
+    assert refusal(evolve(snapshot, split_limit=2**40), max_records=2**31).field == "batches[0]"
+    assert SharePartition.restore(evolve(snapshot, split_limit=2**40), max_records=2**31 + 1).end_offset == 2**31
 
 
 def test_a_chain_of_cells_is_refused() -> None:
@@ -86,6 +87,16 @@ def test_a_chain_of_cells_is_refused() -> None:
     )
 
     assert refusal(snapshot).field == "cells[2][5]"
+
+
+def test_a_cell_with_a_pending_write_and_a_member_is_refused() -> None:
+    """A transition takes a record from its member before it is written."""
+    snapshot = pending((0, 9), (10, 14))
+    index = next(index for index, cell in enumerate(snapshot.cells) if cell.write is not None)
+    cells = [*snapshot.cells]
+    cells[index] = cells[index]._replace(member_id="m1")
+
+    assert refusal(evolve(snapshot, cells=tuple(cells))).field == f"cells[{index}]"
 
 
 def pending(*ranges: tuple[int, int]) -> Snapshot:

@@ -276,6 +276,17 @@ def test_the_short_form_needs_the_whole_change_to_end_before_it() -> None:
     )
 
 
+def test_a_short_write_that_has_failed_comes_again_as_it_was() -> None:
+    """It may have been applied: the same start offset once more contradicts nothing."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    first = acknowledge(partition, "m1", (100, 104, 1))
+    partition.write_failed(first.number, ErrorCode.REQUEST_TIMED_OUT)
+    partition.acquire("m1", fetched(100, 104), now_ms=0)
+
+    assert said(first) == said(acknowledge(partition, "m1", (100, 104, 1))) == (105, [])
+
+
 def test_a_change_across_the_durable_end_is_written_once() -> None:
     """What is durable already is written as it has changed, what is not is written with what lies before it."""
     partition = started()

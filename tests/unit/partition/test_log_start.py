@@ -104,6 +104,20 @@ def test_pending_terminal_records_below_the_log_start_leave_the_count() -> None:
     assert scene.offsets == (10, 10)
 
 
+def test_terminal_records_behind_a_batch_that_was_passed_leave_the_count() -> None:
+    """A release in which the SPSO stays behind the log start keeps the batch below: it is not where counting ends."""
+    scene = Scene(profile=KAFKA_4_3).load(0, "[0-4 st0][10-19 st0]")
+    scene.partition.advance_log_start(7)
+    scene.acquire("m1", 10, "[10-19]")
+    scene.is_holding = True
+    scene.acknowledge("m1", "10-12:accept")
+    before = scene.partition.delivery_complete_count
+    scene.partition.advance_log_start(12)
+
+    assert (before, scene.partition.delivery_complete_count) == (3, 1)
+    assert scene.batches[0] == "[0-4] ARCHIVED/1/-"
+
+
 def test_a_release_on_its_way_is_archived() -> None:
     """Available records are archived even while their release is being written (v22-11-log-start-over-pending)."""
     scene = Scene().load()

@@ -36,6 +36,23 @@ def test_what_comes_after_a_throttled_record_waits() -> None:
     assert scene.acquire("m1", 5, "[5-9][10-14]") == ((5, 6, 4),)
 
 
+def test_a_throttled_record_holds_back_the_one_after_it() -> None:
+    """Even alone in its batch, and the next record alone in its own (rule 20.3)."""
+    scene = Scene().load(0, "[0-3 st0][4-4 st0 dc3][5-5 st0]")
+
+    assert [scene.partition.acquisition_outlook(offset).throttled_by for offset in (4, 5)] == [None, (4, 3)]
+    assert scene.partition.acquisition_outlook(4).piece == 1
+    scene.acquire("m1", 0, "[0-3]")
+    assert scene.acquire("m1", 4, "[4-4][5-5]") == ((4, 4, 4),)
+
+
+def test_a_record_that_nobody_has_fetched_has_all_its_deliveries() -> None:
+    """It is not in flight, so nothing holds it back."""
+    outlook = Scene().load().partition.acquisition_outlook(7)
+
+    assert (outlook.piece, outlook.throttled_by, outlook.is_last_delivery) == (None, None, False)
+
+
 def test_records_that_members_hold_throttle_nothing() -> None:
     """A throttled record that is acquired is not offered, and what comes after it is."""
     scene = Scene().load(0, "[0-9 st0 dc3]")

@@ -78,6 +78,16 @@ def test_the_rest_of_a_strict_limit_is_recorded() -> None:
     assert recorded(scene) == ["0-2 acquired: ACQUIRED/1/m1", "3-4 cached: AVAILABLE/0/-"]
 
 
+def test_a_delivery_around_records_of_others_is_recorded() -> None:
+    """All runs of a split batch that are acquired together, and nothing of what lies between them."""
+    scene = recording()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "0-1:release", "8-9:release")
+    scene.acquire("m2", 0, "[0-9]")
+
+    assert recorded(scene) == ["0-1 acquired: ACQUIRED/2/m2", "8-9 acquired: ACQUIRED/2/m2"]
+
+
 def test_an_acknowledgement_is_recorded_twice() -> None:
     """Once as it begins, with the write that carries it, and once with that write's outcome."""
     scene = recording()

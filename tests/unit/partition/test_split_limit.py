@@ -59,6 +59,17 @@ def test_an_acknowledgement_across_the_start_is_refused() -> None:
         scene.acknowledge("m1", "0-19:accept")
 
 
+def test_a_refusal_comes_first_whatever_lies_before_the_batch() -> None:
+    """An entry that begins in a small batch reaches into a large one: nothing that comes before it is renewed."""
+    scene = Scene(split_limit=LIMIT).load()
+    scene.acquire("m1", 0, "[0-4][5-24]", cut=5)
+    scene.now_ms = 500
+
+    with pytest.raises(SplitLimitError, match="5-24 is too large to be split"):
+        scene.acknowledge("m1", "0-4:renew", "0-9:accept")
+    assert scene.deadlines == [(0, 24, 10_000)]
+
+
 def test_the_whole_batch_can_be_acknowledged() -> None:
     """What splits nothing is not refused, however large the batch."""
     scene = large()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
@@ -59,6 +60,15 @@ def test_what_is_written_meanwhile_is_not_read(brokers: Brokers, cluster: Cluste
 
     assert [each.key for each in cluster.records(offsets)] == [b"early"]
     assert [each.key for each in cluster.records({1: range(1, 2)})] == [b"late"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_each_record_of_a_short_partition_is_read(brokers: Brokers, cluster: Cluster, size: int) -> None:
+    """However few there are, from offset 0 on."""
+    for number in range(size):
+        brokers.write(TOPIC, 0, bytes([number]), None)
+
+    assert [each.offset for each in cluster.records(cluster.state_offsets())] == [*range(size)]
 
 
 def test_some_partitions_are_read(brokers: Brokers) -> None:
@@ -118,12 +128,18 @@ def test_without_the_topic_there_is_nothing_to_read(brokers: Brokers, cluster: C
         assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_nobody_listens() -> None:
-    """What has failed is said soon, with the address."""
-    with Cluster("127.0.0.1:1") as cluster, pytest.raises(ExternalError, match=r"^127.0.0.1:1: .*refused") as caught:
+@pytest.mark.parametrize("settings", [{}, {"reconnect.backoff.ms": "1", "reconnect.backoff.max.ms": "1"}])
+def test_nobody_listens(settings: dict[str, str]) -> None:
+    """What has failed is said long before the timeout, with the address, however often it fails until then."""
+    begin = monotonic()
+    with (
+        Cluster("127.0.0.1:1", settings) as cluster,
+        pytest.raises(ExternalError, match=r"^127.0.0.1:1: .*refused") as caught,
+    ):
         cluster.state_offsets()
 
     assert caught.value.code == ErrorCode.NETWORK_EXCEPTION
+    assert monotonic() - begin < 30
 
 
 def test_a_cluster_that_falls_silent(brokers: Brokers) -> None:
@@ -150,6 +166,21 @@ def test_a_wrong_setting_is_refused() -> None:
 def key_of(topic_id: UUID, partition: int) -> SharePartitionKey:
     """Return a share partition."""
     return SharePartitionKey(group_id="g", topic_id=topic_id_text(topic_id.bytes), partition=partition)
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, code: int) -> list[Any]:
+    """Have every request for offsets fail with *code*; return where they will be listed."""
+    asked: list[Any] = []
+
+    def refused(_: AdminClient, requests: Any, **_options: Any) -> dict[Any, Future[Any]]:  # noqa: ANN401 - of any
+        asked.append(requests)
+        futures: dict[Any, Future[Any]] = {place: Future() for place in requests}
+        for future in futures.values():
+            future.set_exception(KafkaException(KafkaError(code)))
+        return futures
+
+    monkeypatch.setattr(AdminClient, "list_offsets", refused)
+    return asked
 
 
 def test_log_ends_are_found_by_topic_id(brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,6 +218,19 @@ def test_a_failure_is_no_absence(brokers: Brokers, cluster: Cluster, monkeypatch
     assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
 
 
+def test_a_failure_to_find_an_end_is_no_absence(
+    brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition whose end is not answered is not said not to be there."""
+    brokers.write("orders", 1, b"k", b"v")
+    asked = refusing(monkeypatch, KafkaError._TIMED_OUT)  # noqa: SLF001 - its documented name
+
+    with pytest.raises(ExternalError) as caught:
+        cluster.log_offsets([key_of(TOPIC_ID, 1)], {key_of(TOPIC_ID, 0).topic_id: "orders"})
+    assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+    assert len(asked) == 1
+
+
 def test_a_leader_is_asked_again_after_a_failover(
     brokers: Brokers, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,16 +260,7 @@ def test_a_partition_whose_leader_is_always_another_one_is_left_out(
 ) -> None:
     """After it was asked for twice."""
     brokers.write("orders", 1, b"k", b"v")
-    asked: list[Any] = []
-
-    def refused(_: AdminClient, requests: Any, **_options: Any) -> dict[Any, Future[Any]]:  # noqa: ANN401 - of any
-        asked.append(requests)
-        futures: dict[Any, Future[Any]] = {place: Future() for place in requests}
-        for future in futures.values():
-            future.set_exception(KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)))
-        return futures
-
-    monkeypatch.setattr(AdminClient, "list_offsets", refused)
+    asked = refusing(monkeypatch, KafkaError.NOT_LEADER_FOR_PARTITION)
 
     assert cluster.log_offsets([key_of(TOPIC_ID, 1)], {key_of(TOPIC_ID, 0).topic_id: "orders"}) == {}
     assert len(asked) == 2

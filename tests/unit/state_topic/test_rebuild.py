@@ -198,6 +198,7 @@ def test_a_single_share_partition_blocks_all_that_follows() -> None:
     assert topic.partitions[4].pruning() == Pruning(1, KEY, 2)
     topic = topic_of(StateRecord(KEY, snapshot(0)), StateRecord(KEY, None))
     assert topic.partitions[4].pruning() == Pruning(1, None, 0)
+    assert topic_of(StateRecord(KEY, snapshot(0))).partitions[4].pruning() == Pruning(None, KEY, 1)
     assert topic_of(StateRecord(KEY, update(5))).partitions[4].pruning() == Pruning(None, None, 0)
 
 

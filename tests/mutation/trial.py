@@ -1,0 +1,309 @@
+"""
+Trying mutants: a plugin of pytest that runs the tests in forks of itself, each with one function changed.
+
+What is imported stays imported: the mutant's code takes the place of the code of the living function. A mutant meets
+the tests that run its line, those first that have killed others, then the quick ones; it is killed by the first that
+fails, or that takes ten times as long.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import resource
+import signal
+import traceback
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from time import monotonic, process_time, sleep
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+import pytest
+from _pytest.runner import runtestprotocol
+from attrs import define, field, frozen
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
+from coverage import Coverage, CoverageData
+from sqlalchemy.exc import OperationalError
+
+from tests.mutation.mutants import mutated, place, statement_lines
+from tests.mutation.survivors import ROOT, SOURCE
+
+_SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT, _BROKEN = range(5)
+_PATIENCE_S: Final = 2
+"""What a test may take beyond ten times what it takes of the code as it is. [s of CPU]"""
+_WALL_S: Final = 60
+"""What it may take on the wall beyond a hundred times that: it may wait, or have to. [s]"""
+_POLL_S: Final = 0.5
+_MOST_BYTES: Final = 4 * 2**30
+
+
+@frozen
+class Baseline:
+    """What the tests do to the code as it is."""
+
+    seconds: dict[str, float]
+    """What each test that passes takes. [s of CPU]"""
+    lines: dict[str, dict[int, list[str]]]
+    """By file, the tests that run each line."""
+
+
+@define
+class Trial:
+    """Trial of the mutants of a session."""
+
+    work: WorkDB
+    chosen: Sequence[WorkItem]
+    seconds: float
+    """What the tests of a mutant may take together; those that are left are left out. [s of CPU]"""
+    minutes: float
+    """When to stop. [min]"""
+    jobs: int
+    """The number of processes."""
+    say: Callable[[int, int], None]
+    """Told how many mutants have been tried, of how many."""
+    items: dict[str, pytest.Item] = field(init=False, factory=dict)
+    functions: dict[tuple[str, str, int], list[FunctionType]] = field(init=False, factory=dict)
+    kills: Counter[str] = field(init=False, factory=Counter)
+    left_out: list[str] = field(init=False, factory=list)
+    """The tests that fail on the code as it is, when they are run like this."""
+
+    def pytest_sessionstart(self) -> None:
+        """Have properties neither look for shorter examples nor remember them."""
+        from hypothesis import Phase, settings  # noqa: PLC0415 - pytest wants to import its plugin first
+
+        phases = [Phase.explicit, Phase.generate]
+        settings.register_profile("mutation", deadline=None, derandomize=True, database=None, phases=phases)
+        settings.load_profile("mutation")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try the mutants, in place of running the tests once."""
+        if session.testsfailed:
+            message = "the tests cannot be collected"
+            raise session.Interrupted(message)
+        session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - one for all
+        self.items = {item.nodeid: item for item in session.items}
+        baseline = self._baseline(session)
+        self.left_out = [*(self.items.keys() - baseline.seconds.keys())]
+        for path in {spec.module_path for item in self.chosen for spec in item.mutations}:
+            if SOURCE in path.parents:  # some are imported when they are needed, in a fork
+                import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+        self.functions = _functions()
+        gc.collect()
+        gc.freeze()  # or collecting in a fork would copy all pages
+        deadline, before = monotonic() + 60 * self.minutes, self.work.num_results
+        workers = {self._worker(self.chosen[job :: self.jobs], baseline, deadline) for job in range(self.jobs)}
+        failed = False
+        while workers:
+            sleep(_POLL_S)
+            self.say(self.work.num_results - before, len(self.chosen))
+            for worker in [*workers]:
+                ended, status = os.waitpid(worker, os.WNOHANG)
+                if ended:
+                    workers.remove(worker)
+                    failed = failed or status != 0
+        if failed:
+            message = "a process has failed"
+            raise session.Interrupted(message)
+        return True
+
+    def _worker(self, chosen: Sequence[WorkItem], baseline: Baseline, deadline: float) -> int:
+        """Try the mutants *chosen* in a process until *deadline*; return its number."""
+        if worker := os.fork():
+            return worker
+        status = 1
+        try:
+            with use_db(self.work.name(), WorkDB.Mode.open) as work:
+                for item in chosen:
+                    if monotonic() > deadline:
+                        break
+                    _set_result(work, item, self._tried(item.mutations[0], baseline))
+            status = 0
+        except Exception:  # noqa: BLE001 - the fork must not go on with what the parent was about
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def _baseline(self, session: pytest.Session) -> Baseline:
+        """Run each test once, in a fork."""
+        file = ROOT / "build" / "mutation" / f"coverage-{os.getpid()}"
+        files = sorted({str(spec.module_path) for item in self.chosen for spec in item.mutations})
+
+        def run(tell: Callable[[str], object]) -> int:
+            coverage = Coverage(str(file), include=files, config_file=False)
+            coverage.start()
+            for test, after in _pairs([*session.items]):
+                coverage.switch_context(test.nodeid)
+                before = process_time()
+                if not any(report.failed for report in runtestprotocol(test, log=False, nextitem=after)):
+                    tell(f"{process_time() - before} {test.nodeid}")
+            coverage.stop()
+            coverage.save()
+            return _SURVIVED
+
+        status, told = _forked(run)
+        if status != _SURVIVED:
+            message = f"the tests of the code as it is end with {status}: {told[-1:]}"
+            raise session.Interrupted(message)
+        data = CoverageData(str(file))
+        data.read()
+        lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
+        file.unlink()
+        seconds = (line.split(" ", 1) for line in told)
+        return Baseline({name: float(taken) for taken, name in seconds}, lines)
+
+    def _tried(self, spec: MutationSpec, baseline: Baseline) -> WorkResult:
+        """Return what has become of the mutant *spec*."""
+        try:
+            code = compile(mutated(spec), str(spec.module_path), "exec", dont_inherit=True)
+        except (AttributeError, SyntaxError) as error:  # the first by Cosmic Ray, of `except a.b`
+            return WorkResult(WorkerOutcome.NO_TEST, str(error), TestOutcome.INCOMPETENT)
+        before = compile(spec.module_path.read_text(), str(spec.module_path), "exec", dont_inherit=True)
+        changed = [*_changed(before, code)]
+        if not changed:
+            return WorkResult(WorkerOutcome.NO_TEST, "it compiles to the same", TestOutcome.INCOMPETENT)
+        alive = [(function, new) for old, new in changed for function in self.functions.get(_key(old), ())]
+        if not alive:
+            return WorkResult(WorkerOutcome.NO_TEST, "it runs at import", TestOutcome.INCOMPETENT)
+        names = self._tests(spec, baseline)
+        return self._result(spec, *_forked(lambda tell: self._run(alive, names, baseline, tell)))
+
+    def _tests(self, spec: MutationSpec, baseline: Baseline) -> list[str]:
+        """Return the tests that run the line of *spec*, in the order in which they are worth running."""
+        lines = baseline.lines.get(str(spec.module_path), {})
+        names = {name for line in statement_lines(spec.module_path, spec.start_pos[0]) for name in lines.get(line, ())}
+        seconds = baseline.seconds
+        return sorted(names & seconds.keys(), key=lambda name: (-self.kills[name], seconds[name]))
+
+    def _run(
+        self,
+        alive: list[tuple[FunctionType, CodeType]],
+        names: list[str],
+        baseline: Baseline,
+        tell: Callable[[str], object],
+    ) -> int:
+        """Run tests with the changed functions, in a fork; return how it went."""
+        try:
+            for function, code in alive:
+                function.__code__ = code
+        except ValueError:  # it has other free variables
+            return _INCOMPETENT
+        spent = 0.0
+        for test, after in _pairs([self.items[name] for name in names]):
+            if spent > self.seconds:
+                return _OUT_OF_TIME
+            usual = baseline.seconds[test.nodeid]
+            tell(test.nodeid)
+            signal.setitimer(signal.ITIMER_PROF, _PATIENCE_S + 10 * usual)
+            signal.setitimer(signal.ITIMER_REAL, _WALL_S + 100 * usual)
+            if any(report.failed for report in runtestprotocol(test, log=False, nextitem=after)):
+                return _KILLED
+            spent += usual
+        return _SURVIVED
+
+    def _result(self, spec: MutationSpec, status: int, told: list[str]) -> WorkResult:
+        where, test = place(spec), told[-1]
+        diff = f"--- {where.module}:{spec.start_pos[0]} {where.definition}\n- {where.line}\n+ {where.change}"
+        if status == _INCOMPETENT:
+            return WorkResult(WorkerOutcome.NO_TEST, "it cannot take the place", TestOutcome.INCOMPETENT, diff)
+        if status in {_SURVIVED, _OUT_OF_TIME}:
+            said = "all tests of its line pass" if test else "no test runs its line"
+            left = "; some were not run" if status == _OUT_OF_TIME else ""
+            return WorkResult(WorkerOutcome.NORMAL, said + left, TestOutcome.SURVIVED, diff)
+        self.kills[test] += 1
+        how = "killed" if status == _KILLED else f"ended by signal {-status}"
+        return WorkResult(WorkerOutcome.NORMAL, f"{how}: {test}", TestOutcome.KILLED, diff)
+
+
+def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
+    """Return the mutants of *work* to be tried: all or *sample*, but those that have been killed."""
+    items = sorted(work.work_items, key=lambda item: item.job_id)
+    if sample is not None and sample < len(items):
+        items = random.Random(seed).sample(items, sample)  # noqa: S311 - a seed makes it come again
+    done = {job for job, result in work.results if result.test_outcome is not TestOutcome.SURVIVED}
+    return [item for item in items if item.job_id not in done]
+
+
+def survived(work: WorkDB) -> list[WorkItem]:
+    """Return the mutants of *work* that have survived so far."""
+    left = {job for job, result in work.results if result.test_outcome is TestOutcome.SURVIVED}
+    return [item for item in work.work_items if item.job_id in left]
+
+
+def _set_result(work: WorkDB, item: WorkItem, result: WorkResult) -> None:
+    """Note *result*, as soon as no other process writes, which may be halted for long while it does."""
+    while True:
+        try:
+            work.set_result(item.job_id, result)
+        except OperationalError as error:
+            if "locked" not in str(error):
+                raise
+        else:
+            return
+
+
+def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[str]]:
+    """Return with what status *run* has ended in a fork, negative for a signal, and the lines that it has told."""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        status = _KILLED
+        try:
+            _quiet()
+            resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+            status = run(lambda line: os.write(writer, f"{line}\n".encode()))
+        except Exception as error:  # noqa: BLE001 - the fork must not go on with what the parent was about
+            status = _KILLED if isinstance(error, MemoryError) else _BROKEN
+            os.write(writer, traceback.format_exc().encode())
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as told:
+        lines = told.read().removesuffix("\n").split("\n")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == _BROKEN:
+        raise RuntimeError("\n".join(lines))
+    return status, lines
+
+
+def _quiet() -> None:
+    """Have nothing of what tests print be seen."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def _pairs(items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, pytest.Item | None]]:
+    return zip(items, [*items[1:], None], strict=False)
+
+
+def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """Yield the pairs of codes that do different things, themselves or by what is in them, the inner ones first."""
+    inner = [[value for value in code.co_consts if isinstance(value, CodeType)] for code in (old, new)]
+    found = [pair for pair in zip(*inner, strict=False) for pair in _changed(*pair)]
+    yield from found
+    if found or len(inner[0]) != len(inner[1]) or _parts(old) != _parts(new):
+        yield old, new
+
+
+def _parts(code: CodeType) -> list[Any]:
+    """Return what *code* does, without where it stands and what is in it."""
+    constants = [(type(value), value) for value in code.co_consts if not isinstance(value, CodeType)]
+    return [code.co_code, constants, code.co_names, code.co_varnames, code.co_exceptiontable]
+
+
+def _key(code: CodeType) -> tuple[str, str, int]:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+def _functions() -> dict[tuple[str, str, int], list[FunctionType]]:
+    """Return the functions that are alive, by their code."""
+    gc.unfreeze()
+    found = defaultdict(list)
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType):
+            found[_key(function.__code__)].append(function)
+    return found
