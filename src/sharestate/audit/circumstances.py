@@ -113,11 +113,13 @@ class _Members(NamedTuple):
 
     Attributes:
         is_wire: Whether they have written down the answers of brokers.
+        is_timed: Whether their fetches say when records were acquired.
         is_complete: Whether they have written down all that they did.
         is_comparable: Whether their clocks have bounds against the first clock.
     """
 
     is_wire: bool
+    is_timed: bool
     is_complete: bool
     is_comparable: bool
 
@@ -396,9 +398,9 @@ class Circumstances:
 
     # ---- clients
 
-    def is_wire(self, group: str) -> bool:
-        """Return whether all members of *group* have written down the answers of brokers."""
-        return self._members(group).is_wire
+    def is_timed(self, group: str) -> bool:
+        """Return whether the fetches of all members of *group* say when records were acquired."""
+        return self._members(group).is_timed
 
     def is_complete(self, group: str) -> bool:
         """Return whether all members of *group* have written down all that they did."""
@@ -410,7 +412,8 @@ class Circumstances:
 
     def sees_all(self, group: str) -> bool:
         """Return whether all answers of brokers to members of *group* are in the log."""
-        return self.is_wire(group) and self.is_complete(group)
+        members = self._members(group)
+        return members.is_wire and members.is_complete
 
     def _members(self, group: str) -> _Members:
         found = self._of_members.get(group)
@@ -418,6 +421,7 @@ class Circumstances:
             own = [self.log.clients[client] for client in self.log.members[group]]
             found = self._of_members[group] = _Members(
                 all(client.view is View.WIRE for client in own),
+                all(client.view.is_timed for client in own),
                 all(client.complete for client in own),
                 all(self.clocks.are_comparable(clock, 0) for clock in {client.clock for client in own}),
             )

@@ -12,6 +12,7 @@ from typing import Final
 from sharestate.audit.audit_parts import AuditPart, sum_of_parts
 from sharestate.audit.circumstances import Act, AuditSettings, Circumstances
 from sharestate.audit.clocks import ClockBounds, ClockOrders, unbounded
+from sharestate.audit.deleted import DeletedRecords
 from sharestate.audit.duplicates import DuplicateCounts
 from sharestate.audit.guarantees import Guarantee
 from sharestate.audit.lives import known_bugs, life_in_words
@@ -170,6 +171,7 @@ class Judgment:
         produced = ProducedRecords(around, key, self._ends)
         lost = LostRecords(around, key, self._ends, self._quiet)
         locks = LocksHeld(around, key)
+        deleted = DeletedRecords(around, key)
         refused: Counter[int] = Counter()
         histories = RecordHistories(self._log, key)
         for history in histories:
@@ -181,6 +183,9 @@ class Judgment:
                 self._count(key, history, found)
                 self._note(key, history, acts, found, refused)
                 locks.count(acts, history.records)
+                if deliveries and deleted:
+                    found_deleted = deleted.hindrance(history, acts)
+                    self._check(Guarantee.NOTHING_DELETED, key, history, *found_deleted, is_checked=True)
             why_not_produced = produced.hindrance(history, deliveries)
             self._check(
                 Guarantee.ONLY_PRODUCED,
@@ -431,7 +436,8 @@ def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordH
             orders.ends_after(act.clock, act.end_us, produced.clock, produced.begin_us)
     if around.may_have_failed(key):  # after a fault, deliveries may count as those before
         return
-    counted = sorted((act for act in deliveries if act.what), key=lambda act: act.what)
+    timed = (act for act in deliveries if act.what and around.log.clients[act.client].view.is_timed)
+    counted = sorted(timed, key=lambda act: act.what)
     for before, act in pairwise(counted):
         if before.what < act.what:
             orders.ends_after(act.clock, act.end_us, before.clock, before.begin_us)
