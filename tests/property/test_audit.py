@@ -46,10 +46,10 @@ def test_right_clients_that_have_seen_less_are_never_found_broken(seed: int) -> 
     """As applications, and with a member whose log begins late and ends early; markers are no records of theirs."""
     lines = lines_of(seed)
 
-    applications = audit(log_of(lines, view=View.APPLICATION))
+    applications = [audit(log_of(lines, view=view)) for view in (View.APPLICATION, View.POLLED)]
     cut = audit(log_of(lines, cut_off="m1"))
 
-    found = [*applications.findings, *cut.findings]
+    found = [*applications[0].findings, *applications[1].findings, *cut.findings]
     assert [each.line() for each in found if each.guarantee is not Guarantee.ONLY_PRODUCED] == []
     assert cut.verdict(Guarantee.ONLY_PRODUCED).broken == 0
 
