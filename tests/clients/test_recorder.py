@@ -92,7 +92,7 @@ def test_what_is_written(scene: Scene, tmp_path: Path) -> None:
 
 def test_records_are_asked_for_when_there_are_none(scene: Scene, tmp_path: Path) -> None:
     """
-    librdkafka has acquired nothing before the poll that brings it, as the header says.
+    A consumer of librdkafka has acquired nothing before the poll that brings it, as the header says.
 
     While the member holds some records for longer than a lock lasts, no others wait for it: somebody else gets those
     for the first time.

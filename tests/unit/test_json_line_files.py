@@ -19,13 +19,23 @@ KIB = 2**10
 HEADER = b'{"sharestate_operations": 1, "client": "c1"}'
 
 
+@pytest.fixture
+def _little_excess(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file become larger by 100 KiB only."""
+    monkeypatch.setattr(json_line_files, "_MOST_EXCESS", 100 * KIB)
+
+
 def written(path: Path, *lines: bytes) -> Path:
     """Return a file that has these lines, compressed."""
     path.write_bytes(gzip.compress(b"".join(line + b"\n" for line in lines)))
     return path
 
 
-@pytest.mark.parametrize("end", [b" " * 5000 * KIB, b"\n".join([b" " * 100 * KIB] * 50)], ids=["one line", "many lines"])
+LONG_LINE = b" " * 5000 * KIB
+MANY_LINES = b"\n".join([b" " * 100 * KIB] * 50)
+
+
+@pytest.mark.parametrize("end", [LONG_LINE, MANY_LINES], ids=["one line", "many lines"])
 @pytest.mark.parametrize(
     ("read", "begin", "error"),
     [
@@ -34,16 +44,11 @@ def written(path: Path, *lines: bytes) -> Path:
         (lambda path: RequestLog([path]), b"", RequestLogError),
     ],
 )
+@pytest.mark.usefixtures("_little_excess")
 def test_a_file_is_not_decompressed_to_more_than_its_size_allows(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    end: bytes,
-    read: Callable[[Path], Iterable[object]],
-    begin: bytes,
-    error: type[Exception],
+    tmp_path: Path, end: bytes, read: Callable[[Path], Iterable[object]], begin: bytes, error: type[Exception]
 ) -> None:
     """Whoever reads one that becomes a thousand times as large is told so before it has all been decompressed."""
-    monkeypatch.setattr(json_line_files, "_MOST_EXCESS", 100 * KIB)
     path = written(tmp_path / "a.jsonl.gz", begin, end)
 
     with pytest.raises(error, match="when it is decompressed"):

@@ -12,7 +12,7 @@ from sharestate.audit.produced import produced_act
 from sharestate.audit.record_histories import RecordHistory
 
 _MOST_DELETIONS: Final = 256
-"""How many deletions of a topic partition are compared with each record: of more, those that deleted most. [deletions]"""
+"""How many deletions of a topic partition are compared with each record: of more, those that deleted most."""
 
 _SAME_BATCH: Final = "what was deleted may share a batch of the log with the first record that is left"
 _LEADER: Final = "the leader may have changed since it was deleted"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharestate.audit.circumstances import Act, Circumstances
+from sharestate.audit.circumstances import Circumstances
 from sharestate.audit.operation_log import (
     ACKNOWLEDGED_AS,
     NEVER_US,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import binascii
 import gzip
 import re
-from io import BufferedIOBase, BufferedReader, TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TextIO
 from zlib import error as DeflateError  # noqa: N812 - an exception under its builtin's kind of name
@@ -200,7 +200,7 @@ def json_text(data: BufferedReader[Any], size: int | None = None) -> TextIO:
     return TextIOWrapper(_plain(data, size), "utf-8-sig", errors="surrogateescape", newline="\n")
 
 
-def _plain(data: BufferedReader[Any], size: int | None) -> BufferedIOBase:
+def _plain(data: BufferedReader[Any], size: int | None) -> BufferedReader[Any] | gzip.GzipFile:
     if not _is_gzip(data):
         return data
     return gzip.GzipFile(fileobj=data) if size is None else BoundedGzipFile(data, size)

@@ -71,9 +71,7 @@ def test_a_new_leader_excuses_it() -> None:
     """Until it has heard of the deletion, the log of another leader starts where it did."""
     audited = deleted().fault(32, 35).fetch("m1", 40, (0, 1, 1)).audited()
 
-    assert [*audited.verdict(Guarantee.NOTHING_DELETED).unknown] == [
-        "the leader may have changed since it was deleted"
-    ]
+    assert [*audited.verdict(Guarantee.NOTHING_DELETED).unknown] == ["the leader may have changed since it was deleted"]
 
 
 @pytest.mark.parametrize(("end", "code"), [(None, 0), (31, 7)])

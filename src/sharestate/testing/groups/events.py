@@ -223,7 +223,7 @@ class ClientEvents:
         return not renews or ms <= self.model.settings.lock_duration_ms
 
     def durations_until_expiry_ms(self) -> list[int]:
-        """Return how much time may pass: half of a lock, or until a lock has surely expired, one of now the last. [ms]"""
+        """Return how much time may pass: half of a lock, or until a lock has surely expired, last one of now. [ms]"""
         lock_ms, now_ms = self.model.settings.lock_duration_ms, self.model.now_ms
         latest = {latest_ms for _, latest_ms in self.model.deadlines_ms()} | {
             now_ms + lock_ms + self.model.clock_tolerance_ms
@@ -316,7 +316,7 @@ _MAX_RECORDS: Final = (EVERYTHING, 1, 2)
 DELAYS: Final = (0, 1, 3), (0, 1), (0, 1), (0, 3), (0, 3)
 """
 How many turns of the event loop may pass before one of several calls goes on: as many of them begin, and then the first
-ones go on after what they have awaited, while others come in between, of which time, the first, may be the last. [turns]
+ones go on after what they have awaited, while others come in between; time, the first, may be the last. [turns]
 """
 
 _SHARES: Final = (1, 2, 3)
