@@ -2,11 +2,14 @@
 What judging a million operations of clients costs: `python -m bench.audit [OPERATIONS]`, CPU seconds and memory.
 
 A group of eight members reads four partitions in fetches of five ranges of ten records; one record in twenty is
-released, and comes again. The log is made first, and is not counted.
+released, and comes again. The log is made first, and is not counted. `python -m bench.audit OPERATIONS spark` makes a
+file for each partition instead, with a producer of its own, and judges them with `sharestate spark audit` (extra
+``spark``).
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -14,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from sharestate.audit import (
     AcknowledgedAs,
@@ -51,7 +54,7 @@ def operations(count: int) -> Iterator[LoggedOperation]:
         for each in range(_RANGES):
             low = first + each * _RECORDS
             yield ProduceOperation(
-                client="p",
+                client=f"p{partition}",
                 begin_ms=at_ms + each * 0.1,
                 end_ms=at_ms + each * 0.1 + 2,
                 topic="t",
@@ -105,13 +108,51 @@ def judge(path: str) -> None:
     )
 
 
+def judge_on_spark(directory: Path, count: int) -> None:
+    """Judge as many operations with `sharestate spark audit`, and print what that has taken."""
+    paths = [directory / f"partition-{partition}.jsonl" for partition in range(_PARTITIONS)]
+    for partition, path in enumerate(paths):
+        _write(path, count, partition)
+    settings = ("--lock-duration-ms", "30000", "--delivery-count-limit", "5", "--max-record-locks", "2000")
+    program = Path(sys.executable).with_name("sharestate")
+    begin = time.monotonic()
+    done = subprocess.run(
+        [program, "spark", "audit", *paths, *settings, "--json"], check=True, stdout=subprocess.PIPE, text=True
+    )
+    seconds = time.monotonic() - begin
+    judged = json.loads(done.stdout)
+    megabytes = sum(path.stat().st_size for path in paths) / 1e6
+    broken = sum(verdict["broken"] for verdict in judged["verdicts"])
+    print(  # noqa: T201 - what it is for
+        f"{judged['operations']:,} operations, {judged['records']:,} records, {broken} findings: {seconds:.0f} s,"
+        f" with the start of Spark; {megabytes:,.0f} MB of files"
+    )
+
+
+def _write(path: Path, count: int, partition: int | None = None) -> None:
+    """Write so many operations to *path*, or what of them belongs to one partition and its clients."""
+    with OperationsFile(path, OperationsHeader(clock="one")) as file:
+        if partition is None:
+            file.write(operations(count))
+        else:
+            file.write(each for each in operations(count) if _partition(each) == partition)
+
+
+def _partition(operation: LoggedOperation) -> int:
+    if isinstance(operation, FetchOperation | AcknowledgeOperation):
+        return operation.partitions[0].partition
+    return cast("ProduceOperation", operation).partition
+
+
 def main() -> None:
-    """Make a log, and judge it in a process of its own."""
+    """Make a log, and judge it in a process of its own, or on Spark."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as directory:
+        if sys.argv[2:] == ["spark"]:
+            judge_on_spark(Path(directory), count)
+            return
         path = Path(directory, "operations.jsonl")
-        with OperationsFile(path, OperationsHeader(clock="one")) as file:
-            file.write(operations(count))
+        _write(path, count)
         command = "import sys; from bench.audit import judge; judge(sys.argv[1])"
         subprocess.run([sys.executable, "-c", command, str(path)], check=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,9 +71,12 @@ def watched() -> Watched:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Watched:
+def kept(tmp_path: Path) -> Iterator[Watched]:
     """A cluster that is watched with one."""
-    return Watched(tmp_path / "checkpoint.sqlite")
+    watched = Watched(tmp_path / "checkpoint.sqlite")
+    yield watched
+    assert watched.checkpoint is not None
+    watched.checkpoint.close()
 
 
 # ---- the lag
