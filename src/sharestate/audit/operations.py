@@ -52,7 +52,7 @@ class View(StrEnum):
     """What the application was given: the client library may have acquired records, and released them, unseen."""
 
     POLLED = "polled"
-    """As APPLICATION, by a client library that asks for what a fetch has after its begin, and for nothing in advance."""
+    """As APPLICATION, by a client library that asks for records after the begin of the fetch that has them."""
 
     @property
     def is_timed(self) -> bool:
