@@ -58,6 +58,19 @@ def test_right_clients_that_have_seen_less_are_never_found_broken(seed: int) -> 
     assert cut.verdict(Guarantee.ONLY_PRODUCED).broken == 0
 
 
+@pytest.mark.parametrize(("seed", "skew_ms", "has_faults"), [(66, 300, False), (143, 0, True), (160, 300, True)])
+def test_lives_that_were_called_wrong(seed: int, skew_ms: int, has_faults: bool) -> None:  # noqa: FBT001 - a parameter
+    """Acknowledgements that the SPSO had passed order no clocks, and a fetch that waited may be lost with its answer."""
+    lines = lines_of(seed, skew_ms=skew_ms, has_faults=has_faults)
+
+    assert [finding.line() for finding in audit(log_of(lines, has_own_clocks=bool(skew_ms))).findings] == []
+
+
+def test_a_life_that_was_called_wrong_where_a_log_is_cut_off() -> None:
+    """What somebody has finished unseen may be renewed, and released by another member, without being refused."""
+    assert [finding.line() for finding in audit(log_of(lines_of(85), cut_off="m1")).findings] == []
+
+
 @pytest.mark.parametrize("seed", MORE_SEEDS)
 def test_without_faults_all_can_be_told(seed: int) -> None:
     """On one clock, but of acknowledgements below the SPSO, which are never refused."""

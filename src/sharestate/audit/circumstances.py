@@ -165,6 +165,11 @@ class _Spans:
         return len(self._begins) - bisect_left(self._begins, since_us)
 
     @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self._begins)
+
+    @property
     def begin_us(self) -> int:
         """The begin of the first of them. [µs]"""
         return self._begins[0]
@@ -301,9 +306,16 @@ class Circumstances:
         )
 
     def unseen_since(self, group: str, act: Act) -> int:
-        """Return how often records may have been acquired since *act* that no client has seen."""
-        spans = self._unseen.get(group, {}).items()
-        return sum(own.count_since(self.earliest_us(act.begin_us, act.clock, clock)) for clock, own in spans)
+        """
+        Return how often records may have been acquired since *act* that no client has seen.
+
+        Of each member, one fetch that began before may have waited until then.
+        """
+        before = since = 0
+        for clock, own in self._unseen.get(group, {}).items():
+            later = own.count_since(self.earliest_us(act.begin_us, act.clock, clock))
+            before, since = before + own.count - later, since + later
+        return since + min(before, len(self.log.members[group]))
 
     def _fault_spans(self) -> dict[tuple[str | None, int | None], _SpansByClock]:
         """Return when faults were, by the topic and the partition that they name."""

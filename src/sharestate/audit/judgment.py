@@ -442,18 +442,28 @@ def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordH
         if before.what < act.what:
             orders.ends_after(act.clock, act.end_us, before.clock, before.begin_us)
     for act in history.life:
-        own = _owned(key, act, counted, around)
+        own = _owned(key, act, counted, history.life, around)
         for later in counted:
             if own is not None and later.what > own.what:
                 orders.ends_after(later.clock, later.end_us, act.clock, act.begin_us)
 
 
-def _owned(key: SharePartitionName, act: Act, counted: list[Act], around: Circumstances) -> Act | None:
-    """Return the delivery that an acknowledgement surely is about; None if it may be about none."""
+def _owned(key: SharePartitionName, act: Act, counted: list[Act], life: list[Act], around: Circumstances) -> Act | None:
+    """
+    Return the delivery that an acknowledgement surely is about; None if it may be about none.
+
+    After another one of its client it is: that may have ended the lock, and what the SPSO has passed is not refused.
+    """
     if act.kind != OperationRowKind.ACKNOWLEDGED or act.code != 0:
         return None
     own = [each for each in counted if each.client == act.client and each.end_us <= act.begin_us]
     if not own:
+        return None
+    if any(
+        each.kind == OperationRowKind.ACKNOWLEDGED and each.client == act.client and each.row != act.row
+        for each in life
+        if own[-1].begin_us <= each.begin_us <= act.end_us
+    ):
         return None
     lock = around.lock_us(key.group, own[-1])
     in_time = lock is not None and around.most_us(own[-1], act) < lock[0] - around.tolerance_us

@@ -401,11 +401,13 @@ class LifeSearch:
 
         Where a member has not written down all that it did, it may have finished whatever was free.
         """
-        kind, owner, since, _, most, *_ = state
+        kind, owner, since, _, most, _, last = state
         if kind == KnownState.FINISHED or self._deleted > act.first:
             return True
         if most < self._least_limit and self._is_complete:
             return self._may_reach_limit(state, act)
+        if not self._is_complete and last >= 0:
+            since = last  # it may have been finished before a renewal, which is not refused then
         return kind == KnownState.AVAILABLE or not self._surely_lasts(owner, self._acts[since], act)
 
     def _may_reach_limit(self, state: _State, act: Act) -> bool:
