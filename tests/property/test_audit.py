@@ -60,7 +60,7 @@ def test_right_clients_that_have_seen_less_are_never_found_broken(seed: int) -> 
 
 @pytest.mark.parametrize(("seed", "skew_ms", "has_faults"), [(66, 300, False), (143, 0, True), (160, 300, True)])
 def test_lives_that_were_called_wrong(seed: int, skew_ms: int, has_faults: bool) -> None:  # noqa: FBT001 - a parameter
-    """Acknowledgements that the SPSO had passed order no clocks, and a fetch that waited may be lost with its answer."""
+    """Acknowledgements that the SPSO had passed order no clocks; a fetch that waited may have lost its answer."""
     lines = lines_of(seed, skew_ms=skew_ms, has_faults=has_faults)
 
     assert [finding.line() for finding in audit(log_of(lines, has_own_clocks=bool(skew_ms))).findings] == []
