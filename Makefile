@@ -17,7 +17,7 @@ step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
-.PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench instructions growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
+.PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench bytecodes instructions growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -155,7 +155,7 @@ stalls: $(READY) ## Try TIMES= as many random runs that have to end with the SPS
 explore: $(READY) ## Look at all states of small share groups, with and without Kafka's bugs; takes a minute or two
 	$(call judge,explore, $(call step,all states, \
 	  SHARESTATE_TIMES=2 $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
-	    tests/property/test_explorations.py))
+	    tests/property/test_explorations.py tests/property/test_merged_states.py))
 
 # With the default 20,000 runs.
 members: TIMES ?= 72
@@ -313,6 +313,11 @@ bench: $(READY) ## Measure what share partitions cost, or with BASE=commit what 
 instructions: $(READY) ## Hold what workloads take to bench/instructions.json, within 2 %; UPDATE=1 makes it say what they take now
 	$(call judge,instructions, $(call step,instructions and bytecodes for a batch, \
 	  $(BIN)/python -m bench.instruction_table $(if $(UPDATE),--update)))
+
+# The same with every build of one version of Python, in every directory; the exit status is as above.
+bytecodes: $(READY) ## Hold the bytecodes alone to bench/instructions.json, in seconds and without valgrind; UPDATE=1
+	$(call judge,bytecodes, $(call step,bytecodes for a batch$(COMMA) by function, \
+	  $(BIN)/python -m bench.instruction_table --bytecodes $(if $(UPDATE),--update)))
 
 # All figures of the docs are in one page. Kafka's side comes first: it fails at once where there is no Java.
 growth: PAGE ?= docs/growth.md

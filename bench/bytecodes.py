@@ -1,5 +1,5 @@
 """
-How many bytecodes a batch of a workload executes in each function.
+How many bytecodes what is counted executes in each function.
 
 The same version of Python executes the same ones on every machine, whatever its build and its load, and each belongs to
 a function. What functions written in C do is not in them: that is in the instructions.
@@ -12,20 +12,21 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.calls import python_name
-from bench.workloads import repeated
+from bench.rows import ROWS
 
 if TYPE_CHECKING:
     from types import FrameType
 
-_BATCHES: Final = 3
-"""Enough to see what is done for each batch; counting is slow."""
+_TIMES: Final = 3
+"""Enough to see what is done each time; counting is slow."""
 
 
-def bytecodes(workload: str) -> dict[str, float]:
-    """Return how many bytecodes a batch of *workload* executes in each function, by its name; the most first."""
-    for operation in repeated(workload):
-        operation()  # what is executed only the first time is no part of what a batch costs
-    (operation,) = repeated(workload, times=_BATCHES)
+def bytecodes(name: str) -> dict[str, float]:
+    """Return how many bytecodes row *name* executes in each function, by the function's name; the most first."""
+    row = ROWS[name]
+    for operation in row.repeated(_TIMES):
+        operation()  # what is executed only the first time is no part of what it costs
+    (operation,) = row.repeated(_TIMES)
     counted: Counter[str] = Counter()
 
     def entered(frame: FrameType, _event: str, _: object) -> Any:  # noqa: ANN401 - sys.settrace has it so
@@ -45,4 +46,4 @@ def bytecodes(workload: str) -> dict[str, float]:
         operation()
     finally:
         sys.settrace(before)
-    return {name: round(count / _BATCHES, 1) for name, count in counted.most_common()}
+    return {name: round(count / (_TIMES * row.size), 1) for name, count in counted.most_common()}

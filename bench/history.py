@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bench.clock import cpu_time
 from bench.tables import table
 from sharestate import SharePartition
-from sharestate.history import Event, ReplaySettings, replay
+from sharestate.history import Event, ReplaySettings, interpret
 from sharestate.history.arrow import EventDecoder, encode_events
 from sharestate.history.arrow_replay import replay_batches
 from sharestate.history.replay import Replay
@@ -69,11 +69,11 @@ class Noted:
 def noted(events: list[Event]) -> list[Noted]:
     """Return the share partitions of a replay of *events*, with their commands."""
     Noted.made = []
-    replay.SharePartition = Noted  # type: ignore[assignment,attr-defined] # it stands in for the class
+    interpret.SharePartition = Noted  # type: ignore[assignment,attr-defined] # it stands in for the class
     try:
         fold(events)
     finally:
-        replay.SharePartition = SharePartition  # type: ignore[attr-defined]
+        interpret.SharePartition = SharePartition  # type: ignore[attr-defined]
     return Noted.made
 
 

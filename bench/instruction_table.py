@@ -1,11 +1,13 @@
 """
-Hold what workloads cost to the table of record: ``python -m bench.instruction_table [--update] [--table FILE]``.
+Hold what things cost to the table of record: ``python -m bench.instruction_table [--bytecodes] [--update]``.
 
-The table has the instructions of each workload, as valgrind counts them, and the bytecodes that each function executes.
-Instructions are those of one build of Python, and have in them what is done in C; bytecodes are those of one version of
-Python, and name the functions that have grown. Neither depends on what else the machine does.
+The table has the instructions of each row, as valgrind counts them, and the bytecodes that each function executes.
+Instructions are those of one build of Python and have in them what is done in C, but where a process has its memory
+moves them by a few per cent. Bytecodes are the same with every build of one version of Python, in every directory and
+with every seed of hashes, take seconds to count, and name the functions that have grown: ``--bytecodes`` holds to them
+alone. Neither depends on what else the machine does.
 
-The exit status is 0 if all is as in the table, 1 if a workload takes more or less, and 3 if something was not checked.
+The exit status is 0 if all is as in the table, 1 if a row takes more or less, and 3 if something was not checked.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from bench.bytecodes import bytecodes
 from bench.instructions import NotCountedError, instructions, lacking
 from bench.jvm.library import ROOT, THIS_TREE
 from bench.machine import python_build
-from bench.workloads import RUNS, WORKLOADS
+from bench.rows import OF_RECORD
+from sharestate.partition import share_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +35,7 @@ VERSION: Final = 1
 """Of the format; another one is refused."""
 
 _BOUND: Final = 0.02
-"""By how much of what the table says a workload may take more or less."""
+"""By how much of what the table says a row may take more or less."""
 
 _NAMED: Final = 10
 """So many of the functions that have grown are named, those that have grown most first."""
@@ -47,7 +50,7 @@ class TableError(Exception):
 
 @frozen
 class Counted:
-    """What the workloads cost, and what it was counted with."""
+    """What the rows cost, and what it was counted with."""
 
     python: str
     """The version of Python without its last part, as ``3.11``: bytecodes are the same with all of it."""
@@ -56,22 +59,31 @@ class Counted:
     """The build of Python: instructions are the same with this one only."""
 
     instructions: Mapping[str, int]
-    """For a batch of each workload whose writes are read as runs; none where they could not be counted."""
+    """For each row; none where they were not counted."""
 
     bytecodes: Mapping[str, Mapping[str, float]]
-    """For a batch of each workload, by function."""
+    """For each row, by function; none where the library is compiled."""
 
 
-def counted() -> Counted:
+def counted(*, bytecodes_only: bool = False) -> Counted:
     """
-    Count here and now; takes three quarters of a minute, nearly all of it in valgrind.
+    Count here and now; takes two minutes, or with *bytecodes_only* some seconds.
 
     Raises:
-        NotCountedError: A workload or valgrind has failed.
+        NotCountedError: What a row does, or valgrind, has failed.
     """
-    taken = {} if lacking() else {name: round(instructions(name, RUNS, (THIS_TREE, ROOT))) for name in WORKLOADS}
+    rows = () if bytecodes_only or lacking() else OF_RECORD
     version = ".".join(map(str, sys.version_info[:2]))
-    return Counted(version, " ".join(python_build()).rstrip(";"), taken, {name: bytecodes(name) for name in WORKLOADS})
+    return Counted(
+        version,
+        " ".join(python_build()).rstrip(";"),
+        {name: round(instructions(name, (THIS_TREE, ROOT))) for name in rows},
+        {} if _is_compiled() else {name: bytecodes(name) for name in OF_RECORD},
+    )
+
+
+def _is_compiled() -> bool:
+    return not str(share_partition.__file__).endswith(".py")
 
 
 def read(file: Path) -> Counted:
@@ -97,19 +109,23 @@ def write(file: Path, counted: Counted) -> None:
     file.write_text(json.dumps({"version": VERSION, **asdict(counted)}, indent=1) + "\n", "utf-8")
 
 
-def unchecked(table: Counted, now: Counted) -> list[str]:
-    """Return what cannot be compared, each with the reason."""
-    missing = []
+def unchecked(table: Counted, now: Counted, *, bytecodes_only: bool = False) -> list[str]:
+    """Return what cannot be compared, each with the reason; instructions are not missed with *bytecodes_only*."""
+    reasons = {"bytecodes": _no_bytecodes(table, now)}
+    if not bytecodes_only:
+        reasons["instructions"] = _no_instructions(table, now)
+    return [f"{what}: not checked, because {reason}" for what, reason in reasons.items() if reason]
+
+
+def _no_bytecodes(table: Counted, now: Counted) -> str | None:
+    if not now.bytecodes:
+        return "the library is compiled"
     if now.python != table.python:
-        missing.append(
-            f"bytecodes: not checked, because the table has those of Python {table.python}, not {now.python}"
-        )
-    if reason := _uncounted(table, now):
-        missing.append(f"instructions: not checked, because {reason}")
-    return missing
+        return f"the table has those of Python {table.python}, not {now.python}"
+    return None
 
 
-def _uncounted(table: Counted, now: Counted) -> str | None:
+def _no_instructions(table: Counted, now: Counted) -> str | None:
     if not now.instructions:
         return lacking() or "none were counted"
     if now.build != table.build:
@@ -118,17 +134,18 @@ def _uncounted(table: Counted, now: Counted) -> str | None:
 
 
 def differences(table: Counted, now: Counted) -> Iterator[str]:
-    """Yield a line for each workload that takes more or less than *table* says, and for functions that have grown."""
-    for name in WORKLOADS:
-        before, after = table.bytecodes.get(name, {}), now.bytecodes[name]
+    """Yield a line for each row that takes more or less than *table* says, and for functions that have grown."""
+    has_bytecodes, has_instructions = not _no_bytecodes(table, now), not _no_instructions(table, now)
+    for name in OF_RECORD:
+        before, after = table.bytecodes.get(name, {}), now.bytecodes.get(name, {})
         pairs: list[tuple[str, float, float]] = []
-        if not _uncounted(table, now):
+        if has_instructions:
             pairs.append(("instructions", table.instructions.get(name, 0), now.instructions[name]))
-        if now.python == table.python:
+        if has_bytecodes:
             pairs.append(("bytecodes", sum(before.values()), sum(after.values())))
         moved = [(unit, was, is_) for unit, was, is_ in pairs if abs(is_ - was) > _BOUND * was]
         yield from (f"{name}: {was:,.0f} -> {is_:,.0f} {unit}{_percent(was, is_)}" for unit, was, is_ in moved)
-        if now.python == table.python and any(is_ > was for _, was, is_ in moved):
+        if has_bytecodes and any(is_ > was for _, was, is_ in moved):
             yield from _grown(before, after)
 
 
@@ -148,33 +165,44 @@ def _grown(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[
 
 def main() -> None:
     """Compare, or update the table."""
-    parser = ArgumentParser(prog="python -m bench.instruction_table", description="Hold workloads to their table.")
+    parser = ArgumentParser(prog="python -m bench.instruction_table", description="Hold what things cost to a table.")
+    parser.add_argument("--bytecodes", action="store_true", help="count bytecodes alone: seconds, and no valgrind")
     parser.add_argument("--update", action="store_true", help="make what is counted now the table of record")
     parser.add_argument(
         "--table", type=Path, default=TABLE, metavar="FILE", help="bench/instructions.json unless given"
     )
     arguments = parser.parse_args()
+    run = _update if arguments.update else _compare
     try:
-        sys.exit(_update(arguments.table) if arguments.update else _compare(arguments.table))
+        sys.exit(run(arguments.table, bytecodes_only=arguments.bytecodes))
     except (TableError, NotCountedError) as error:
         sys.exit(f"{parser.prog}: {error}")
 
 
-def _update(file: Path) -> int | str:
+def _update(file: Path, *, bytecodes_only: bool) -> int | str:
+    if _is_compiled():
+        return "the table is not updated. The library is compiled, and executes no bytecodes"
+    if bytecodes_only:
+        now = counted(bytecodes_only=True)
+        write(file, evolve(read(file), python=now.python, bytecodes=now.bytecodes))
+        return 0
     if reason := lacking():
         return f"the table is not updated. {reason}"
     write(file, counted())
     return 0
 
 
-def _compare(file: Path) -> int:
-    table, now = read(file), counted()
-    for name, taken in now.instructions.items():
-        sys.stdout.write(f"{name}: {taken:,} instructions, {sum(now.bytecodes[name].values()):,.0f} bytecodes\n")
-    moved, missing = [*differences(table, now)], unchecked(table, now)
+def _compare(file: Path, *, bytecodes_only: bool) -> int:
+    table, now = read(file), counted(bytecodes_only=bytecodes_only)
+    for name in OF_RECORD:
+        taken = [f"{now.instructions[name]:,} instructions"] if now.instructions else []
+        taken += [f"{sum(now.bytecodes[name].values()):,.0f} bytecodes"] if now.bytecodes else []
+        sys.stdout.write(f"{name}: {', '.join(taken)}\n")
+    moved, missing = [*differences(table, now)], unchecked(table, now, bytecodes_only=bytecodes_only)
     sys.stdout.writelines(f"{line}\n" for line in (*moved, *missing))
     if moved:
-        sys.stdout.write("if that is meant: make instructions UPDATE=1\n")
+        command = "make bytecodes UPDATE=1" if bytecodes_only else "make instructions UPDATE=1"
+        sys.stdout.write(f"if that is meant: {command}\n")
         return GROWN
     return NOT_CHECKED if missing else 0
 

@@ -1,8 +1,8 @@
 """
-The instructions that a batch of a workload takes, as valgrind counts them: they do not wobble as times do.
+The instructions that something takes, as valgrind counts them: they do not wobble as times do.
 
-``python -m bench.instructions WORKLOAD READING TIMES`` runs a workload. That is done twice, with few batches and with
-many: the difference is what the batches take, because Python's start and its imports are in both.
+``python -m bench.instructions ROW TIMES`` does what a row says so often. There are two runs, one of few and one of many
+times: the difference is what it takes, because Python's start and its imports are in both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from bench.workloads import WORKLOADS, repeated
+from bench.rows import ROWS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ _VALGRIND: Final = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cacheg
 _SUM: Final = re.compile(r"I +refs: +([\d,]+)")
 
 _FEW: Final = 3
-"""The short run has so many times fewer batches than the long one; enough for Python to have specialized its code."""
+"""The short run has so many times less to do than the long one; enough for Python to have specialized its code."""
 
 
 class NotCountedError(Exception):
@@ -40,35 +40,46 @@ def lacking() -> str | None:
     return "Instructions are not counted: there is no valgrind; on Debian or Ubuntu: apt-get install valgrind"
 
 
-def instructions(workload: str, reading: str, path: tuple[Path, ...]) -> float:
+def instructions(name: str, path: tuple[Path, ...]) -> float:
     """
-    Return how many instructions a batch takes with the `sharestate` that is first on *path*.
+    Return how many instructions row *name* takes with the `sharestate` that is first on *path*.
 
     Raises:
-        NotCountedError: The workload or valgrind has failed.
+        NotCountedError: What the row does, or valgrind, has failed.
     """
-    _, many = WORKLOADS[workload]
-    few = max(1, many // _FEW)
-    return (_counted(workload, reading, many, path) - _counted(workload, reading, few, path)) / (many - few)
+    row = ROWS[name]
+    few = max(1, row.times // _FEW)
+    _run(name, 1, path, counted=False)  # so that no counted run compiles what it imports
+    return (_counted(name, row.times, path) - _counted(name, few, path)) / ((row.times - few) * row.size)
 
 
-def _counted(workload: str, reading: str, times: int, path: tuple[Path, ...]) -> int:
-    searched = os.pathsep.join(filter(None, (*map(str, path), os.environ.get("PYTHONPATH"))))
-    # With hashes of its own each process would take another number of instructions.
-    environment = os.environ | {"PYTHONPATH": searched, "PYTHONHASHSEED": "0"}
-    command = [*_VALGRIND, sys.executable, "-P", "-m", "bench.instructions", workload, reading, str(times)]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    found = _SUM.search(ended.stderr)
-    if ended.returncode or found is None:
-        raise NotCountedError(ended.stderr.strip())
+def _counted(name: str, times: int, path: tuple[Path, ...]) -> int:
+    printed = _run(name, times, path)
+    found = _SUM.search(printed)
+    if found is None:
+        raise NotCountedError(printed.strip())
     return int(found[1].replace(",", ""))
 
 
+def _run(name: str, times: int, path: tuple[Path, ...], *, counted: bool = True) -> str:
+    """Return what doing it so often has written to standard error."""
+    searched = os.pathsep.join(filter(None, (*map(str, path), os.environ.get("PYTHONPATH"))))
+    # With hashes of its own each process would take another number of instructions.
+    environment = os.environ | {"PYTHONPATH": searched, "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    program = [sys.executable, "-P", "-m", "bench.instructions", name, str(times)]
+    command = [*_VALGRIND, *program] if counted else program
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise NotCountedError(ended.stderr.strip())
+    return ended.stderr
+
+
 def main() -> None:
-    """Run a workload."""
-    workload, reading, times = sys.argv[1:]
+    """Do what a row says."""
+    name, times = sys.argv[1:]
     gc.disable()  # as bench.clock does
-    for operation in repeated(workload, reading=reading, times=int(times)):
+    for operation in ROWS[name].repeated(int(times)):
         operation()
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from bench.machine import python_build
 from bench.memory import MEMORY, measured
 from bench.operations import OPERATIONS, SERVED, SIZES, operation_name
+from bench.rows import RECORDING
 from bench.tables import table
-from bench.timings import RECORDING, YARDSTICK, workload_name
+from bench.timings import YARDSTICK, workload_name
 from bench.workloads import EVERY_BATCH, RECORDS, RUNS, WHOLE, WORKLOADS
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import pyperf
 from bench.clock import cpu_time
 from bench.machine import REPEATED, empty_calls
 from bench.operations import OPERATIONS, SIZES, operation_name
+from bench.rows import RECORDING
 from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read, repeated
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
 YARDSTICK: Final = "an empty call"
 """Calling a function that does nothing: what a machine and a build of Python make of everything else."""
-
-RECORDING: Final = "recording transitions"
-"""A workload whose writes are read as runs, and whose transitions are recorded."""
 
 
 def timings() -> Iterator[tuple[str, Timed, int]]:

@@ -208,6 +208,14 @@ Next ==
 
 Spec == Init /\ [][Next]_variables
 
+(* Members go on to fetch and to acknowledge, writes are answered, and     *)
+(* locks expire; whatever goes wrong need not.                             *)
+Fair ==
+    /\ \A m \in Members : WF_variables(Fetch(m)) /\ WF_variables(Acknowledge(m))
+    /\ WF_variables(LockExpires) /\ WF_variables(Answer)
+
+FairSpec == Spec /\ Fair
+
 -----------------------------------------------------------------------------
 (* What must hold *)
 
@@ -244,6 +252,14 @@ Same(q, r) == [q EXCEPT !.find = TRUE] = [r EXCEPT !.find = TRUE]
 
 NeverStalls ==
     IsQuiet /\ Undone # {} => \E m \in Members : \E q \in Fetched(m, p) : ~Same(q, p)
+
+(* What is acquired is available, acknowledged or archived some day, and   *)
+(* in the end nothing of the log is left to do: of FairSpec.               *)
+IsHeld(o) == o \in InFlight(p) /\ p.records[o].state = "Acquired"
+
+LocksEnd == \A o \in Covered(Log) : IsHeld(o) ~> ~IsHeld(o)
+
+AllIsDone == <>[](Undone = {})
 
 (* Each batch in flight has records, and they do not overlap. *)
 WellFormed ==

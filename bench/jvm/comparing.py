@@ -162,7 +162,8 @@ def counts(workloads: Iterable[str], base: Path | None) -> Iterator[Round]:
     """Yield how many instructions each of *workloads* takes; once is enough, for they hardly vary."""
     for reading, workload in product(READINGS, workloads):
         library, *other = (
-            instructions(workload, reading, (source, ROOT)) for source in ([THIS_TREE, base] if base else [THIS_TREE])
+            instructions(as_read(workload, reading), (source, ROOT))
+            for source in ([THIS_TREE, base] if base else [THIS_TREE])
         )
         yield Round(as_read(workload, reading), INSTRUCTIONS, library, base=other[0] if other else None)
 

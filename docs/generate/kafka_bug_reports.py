@@ -27,6 +27,13 @@ and a persister that the test answers; [StateShard]({SOURCE}/src/org/apache/kafk
 `ShareCoordinatorShard` that replays its records at once. `"15-19"` is what a fetch has acquired. The names of methods
 below are those of Kafka 4.4.0 where nothing else is said.
 
+Where a bug could be shown on a broker, there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
+them, a minute for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show it;
+`--kafka` names another release. The lines are shortened: group, topic, limits and nesting are left out, and state
+batches that follow each other are one range; 0 is AVAILABLE, 2 ACKNOWLEDGED, 4 ARCHIVED. What F3 and C2
+need of a persister, that it retries late, is sent by hand there. The others were not led to on a broker: they need a
+queue that fails, a compaction, or a moment that nobody can choose from outside.
+
 The proposed changes are prose, and were tried once by hand on the sources of 4.4.0: with all of them together all tests
 here pass. The leader was then asked what the 167 recorded tests of `SharePartitionTest` of 4.4.0 ask: six show another
 state, and are named with the change that they would have to follow."""
@@ -36,6 +43,7 @@ def page() -> str:
     """Return the page."""
     bugs = {row["id"]: row for row in read_rows("kafka-bugs.json", "kafka_bugs")}
     reports = read_rows("kafka-bug-reports.json", "kafka_bug_reports")
+    excerpts = {row["id"]: row for row in read_rows("kafka-bug-excerpts.json", "kafka_bug_excerpts")}
     parts = [
         NOTICE,
         "# Kafka's bugs, ready to report",
@@ -44,7 +52,7 @@ def page() -> str:
             ["bug", "what happens", "releases", "severity"],
             (_row(each, bugs[each["id"]]) for each in reports),
         ),
-        *(part for each in reports for part in _report(each, bugs[each["id"]])),
+        *(part for each in reports for part in _report(each, bugs[each["id"]], excerpts.get(each["id"]))),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -67,7 +75,7 @@ def _releases(bug: Mapping[str, Any]) -> str:
     return ", ".join(bug["in"])
 
 
-def _report(report: Mapping[str, Any], bug: Mapping[str, Any]) -> Iterator[str]:
+def _report(report: Mapping[str, Any], bug: Mapping[str, Any], excerpt: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield the parts of a report in the order in which somebody who might fix it reads."""
     name = report["id"]
     yield f"({_anchor(name)})=\n## {name}: {bug['title']}"
@@ -82,6 +90,9 @@ def _report(report: Mapping[str, Any], bug: Mapping[str, Any]) -> Iterator[str]:
     if "broker" in bug:
         yield f"**On a broker.** {bug['broker']['about']}"
         yield "\n".join(f"- {seen}" for seen in bug["broker"]["seen"])
+    if excerpt is not None:
+        yield f"**In the request log** of a broker of {excerpt['kafka']}; `python -m tests.broker.bug_excerpts {name}`:"
+        yield "\n".join(["```text", *excerpt["lines"], "```"])
     file = test_of(name)
     yield f"**The test**, [{file.name}]({SOURCE}/{file.relative_to(JAVA)}):"
     yield f"```java\n{_body(file)}\n```"

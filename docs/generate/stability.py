@@ -8,12 +8,17 @@ from generate.markdown import NOTICE, table
 
 STABLE: Final = "stable"
 PROVISIONAL: Final = "provisional"
+EXPERIMENTAL: Final = "experimental"
 INTERNAL: Final = "internal"
 
 MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         STABLE: "A name goes or changes its meaning in a major release only, after a release that warns of it.",
         PROVISIONAL: "It may change in a minor release; the changelog says how to go on.",
+        EXPERIMENTAL: (
+            "It follows what Kafka has not released, and changes with it: `KAFKA_TRUNK`, `COORDINATOR_TRUNK` and "
+            "`GROUPS_TRUNK`, wherever they are ([what is coming](profiles.md#what-is-coming))."
+        ),
         INTERNAL: "It may change in any release.",
     }
 )

@@ -13,7 +13,7 @@ import pytest
 
 from sharestate import KAFKA_4_4, KIP_932, Profile
 from sharestate.testing.explore import explore
-from tests.support.explorations import BUGS, HEALTHY, SLOW, WITH_QUEUE
+from tests.support.explorations import BUGS, HEALTHY, SLOW, WITH_QUEUE, answered, shown, shown_in
 
 IS_LONG: Final = int(os.environ.get("SHARESTATE_TIMES", "1")) > 1
 """Whether there is a minute."""
@@ -44,8 +44,9 @@ def test_everything_holds_with_a_queue() -> None:
 @pytest.mark.skipif(not IS_LONG, reason="it takes seconds: make explore")
 @pytest.mark.parametrize("name", sorted(SLOW))
 def test_finds_slow_bugs(name: str) -> None:
-    """Bugs of Kafka whose shortest ways are long are found by them."""
+    """Bugs of Kafka whose shortest ways are long are found by them, and their conversations lead the library there."""
     bug = BUGS[name]
     found = explore(bug.configuration, bug.profile).counterexample
     assert found is not None
     assert (found.name, len(found.steps) - 1) == (bug.breaks, bug.steps)
+    assert shown_in(answered(found.conversation, bug.profile)) == shown(found.steps[-1].after.leader)

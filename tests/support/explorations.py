@@ -8,10 +8,13 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from sharestate.json_lines import Json
+from sharestate.testing import InProcessServer
 from sharestate.testing.explore import Configuration
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.profiles import KAFKA_4_4, Profile, Quirk
 from sharestate.values.records import ControlType, RecordBatch
+from sharestate.values.snapshot import Snapshot
 
 ACCEPT: Final = (AcknowledgeType.ACCEPT,)
 RELEASE: Final = (AcknowledgeType.RELEASE,)
@@ -83,7 +86,7 @@ BUGS: Final[Mapping[str, BugInSmall]] = MappingProxyType(
         "B17": BugInSmall(  # F1 and F3, too, where a window is full
             Quirk.WAITS_AT_WINDOW_END,
             _STALLS,
-            9,
+            8,
             configuration(
                 (0, 0), (1, 2), (3, 3), types=ACCEPT, failovers=1, writes=2, max_record_locks=2, delivery_count_limit=1
             ),
@@ -117,6 +120,21 @@ BUGS: Final[Mapping[str, BugInSmall]] = MappingProxyType(
 SLOW: Final = frozenset({"B17", "B22", "F4"})
 """Those whose shortest way is found in seconds only."""
 
+CROWDED: Final = configuration(
+    (0, 0),
+    (1, 2),
+    (3, 3),
+    members=3,
+    types=(*ACCEPT, *RELEASE, AcknowledgeType.RENEW),
+    max_records=(1, 500),
+    writes=2,
+    failures=1,
+    failovers=1,
+    log_starts=1,
+    compactions=1,
+)
+"""A share group in which most things happen; nobody looks at all of its states."""
+
 HEALTHY: Final[Mapping[str, Configuration]] = MappingProxyType(
     {
         **{name: bug.configuration for name, bug in BUGS.items() if name not in {"B6", "B22", "F4"}},
@@ -136,3 +154,19 @@ WITH_QUEUE: Final = configuration(
     dead_letter_queue=True,
 )
 """A share group with a dead-letter queue."""
+
+
+def answered(conversation: tuple[Json, ...], profile: Profile) -> Json:
+    """Return the library's state after *conversation*."""
+    server = InProcessServer(profile)
+    return [server(request) for request in conversation][-1]["state"]
+
+
+def shown(leader: Snapshot) -> tuple[int, int, int, int]:
+    """Return what is compared of a *leader*: SPSO, SPEO, count and batches."""
+    return leader.start_offset, leader.end_offset, leader.delivery_complete_count, len(leader.batches)
+
+
+def shown_in(state: Json) -> tuple[int, int, int, int]:
+    """Return the same of a *state* in the line protocol."""
+    return state["start_offset"], state["end_offset"], state["delivery_complete_count"], len(state["batches"])

@@ -17,7 +17,7 @@ from typing import Final
 from sharestate import KAFKA_4_3
 from tests.tla.allowed import BUGS as QUIRKS
 from tests.tla.allowed import random_conversations, refused
-from tests.tla.models import BUGS, Model, ShareCoordinatorModel, ShareGroupModel
+from tests.tla.models import BUGS, LIVENESS, Model, ShareCoordinatorModel, ShareGroupModel
 
 MINUTES: Final = 60
 AT_ONCE: Final = 500
@@ -25,6 +25,9 @@ AT_ONCE: Final = 500
 
 LARGER: Final[Mapping[str, Model]] = {
     "share group": ShareGroupModel(log="{<<0, 1>>, <<3, 3>>}", locks=2, failures=1, failovers=1, deletions=1),
+    "one record, some day": ShareGroupModel(
+        log="{<<0, 0>>}", judged=tuple(sorted(LIVENESS)), failures=1, failovers=1, deletions=1, locks=1
+    ),
     "share coordinator": ShareCoordinatorModel(records="0..2", leaders="1..3"),
 }
 

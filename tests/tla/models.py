@@ -24,6 +24,9 @@ PROPERTIES: Final = frozenset(
 )
 """What must hold of every step; the rest must hold in every state."""
 
+LIVENESS: Final = frozenset({"LocksEnd", "AllIsDone"})
+"""What must hold some day, if members, writes and locks go on."""
+
 SHARE_GROUP: Final = (
     *("WellFormed", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit"),
     *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
@@ -55,9 +58,9 @@ class Model:
         definitions = "".join(f"The{name} == {value}\n" for name, value in named.items())
         text = f"---- MODULE Model ----\nEXTENDS {self.module}\n{definitions}====\n"
         constants = [f"{name} <- The{name}" for name in named]
-        judgements = [f"{'PROPERTY' if name in PROPERTIES else 'INVARIANT'} {name}" for name in self.judged]
+        judgements = [f"{'PROPERTY' if name in PROPERTIES | LIVENESS else 'INVARIANT'} {name}" for name in self.judged]
         configuration = [
-            "SPECIFICATION Spec",
+            f"SPECIFICATION {'FairSpec' if LIVENESS & {*self.judged} else 'Spec'}",
             "CHECK_DEADLOCK FALSE",
             "CONSTANTS",
             *constants,

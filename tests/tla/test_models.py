@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from tests.tla.models import BUGS, ShareCoordinatorModel, ShareGroupModel
+from tests.tla.tlc import SOME_DAY
 
 pytestmark = pytest.mark.tla
 
@@ -18,6 +20,15 @@ def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
 
     assert checked.violated == BUGS[bug].breaks
     assert checked.actions
+
+
+def test_a_stall_is_found_as_what_never_ends(tmp_path: Path) -> None:
+    """Where F7 stalls, the log is never done though members go on: a fetch, and then nothing more."""
+    f7 = BUGS["F7"]
+    checked = evolve(f7.model, quirks=f7.quirks, judged=("AllIsDone",)).check(tmp_path)
+
+    assert checked.violated == SOME_DAY
+    assert checked.actions == ("Fetch",)
 
 
 def test_healed_share_group(tmp_path: Path) -> None:

@@ -22,6 +22,11 @@ JAVA: Final = ("java", "-XX:+UseSerialGC", "-Xss16m", "-Xmx4g")
 """Deep expressions need a stack; the garbage collector that needs no second core."""
 
 _VIOLATED: Final = re.compile(r"(?:Invariant|Action property) (\w+) is violated")
+_NOT_SOME_DAY: Final = "Temporal properties were violated"
+
+SOME_DAY: Final = "what must hold some day"
+"""What is violated if that is a temporal property: TLC does not say which one."""
+
 _STATE: Final = re.compile(r"^State \d+: <(\w+)", re.MULTILINE)
 _DISTINCT: Final = re.compile(r"(\d+) distinct states found, 0 states left on queue")
 
@@ -75,13 +80,14 @@ def check(modules: Sequence[str], configuration: str, directory: Path, *, minute
         message = f"{module}: TLC has not come to an end in {minutes} minutes"
         raise TlcError(message) from error
     violated = _VIOLATED.search(run.stdout)
+    some_day = _NOT_SOME_DAY in run.stdout
     distinct = _DISTINCT.search(run.stdout)
-    if not violated and not (distinct and run.returncode == 0):
+    if not violated and not some_day and not (distinct and run.returncode == 0):
         message = f"{module}: TLC has failed:\n{run.stdout[-4000:]}{run.stderr[-1000:]}"
         raise TlcError(message)
     return Checked(
-        violated=violated[1] if violated else None,
-        actions=tuple(_STATE.findall(run.stdout))[1:] if violated else (),
+        violated=violated[1] if violated else SOME_DAY if some_day else None,
+        actions=tuple(_STATE.findall(run.stdout))[1:] if violated or some_day else (),
         distinct=int(distinct[1]) if distinct and not violated else 0,
         output=run.stdout,
     )

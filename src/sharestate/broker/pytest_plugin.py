@@ -62,7 +62,7 @@ def share_group(request: pytest.FixtureRequest, share_broker: TestBroker) -> str
 def _arguments(node: pytest.Item) -> dict[str, Any]:
     """Return what the marker of a test, or of what it is in, says of its broker."""
     from sharestate.broker.server import QUICK_SETTINGS, StandingClock  # noqa: PLC0415 - it takes an extra
-    from sharestate.values.profiles import PROFILES  # noqa: PLC0415 - only for those who ask for a broker
+    from sharestate.values.profiles import ALL_PROFILES  # noqa: PLC0415 - only for those who ask for a broker
 
     marker = node.get_closest_marker("share_broker")
     given: Mapping[str, Any] = {} if marker is None else marker.kwargs
@@ -75,7 +75,7 @@ def _arguments(node: pytest.Item) -> dict[str, Any]:
         raise pytest.UsageError(message)
     arguments = {**given, "config": {**QUICK_SETTINGS, **given.get("config", {})}}
     if isinstance(arguments.get("profile"), str):
-        arguments["profile"] = _one_of(PROFILES, arguments["profile"], "profile")
+        arguments["profile"] = _one_of(ALL_PROFILES, arguments["profile"], "profile")
     clock = _one_of({name: name for name in CLOCKS}, arguments.pop("clock", "system"), "clock")
     return arguments | ({"clock": StandingClock()} if clock == "standing" else {})
 

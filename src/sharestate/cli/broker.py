@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.options import profile_option
+from sharestate.cli.options import any_profile_option
 from sharestate.errors import ShareStateError
 from sharestate.history import Event, HistoryWriter
 from sharestate.json_lines import printable
@@ -44,7 +44,7 @@ def _settings(_context: click.Context, _parameter: click.Parameter, given: tuple
 
 @click.command("broker", short_help="Be a broker for tests of share groups.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; one that is free without it.")
-@profile_option
+@any_profile_option
 @click.option(
     "--config",
     "properties",

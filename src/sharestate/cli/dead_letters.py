@@ -28,7 +28,6 @@ from sharestate.state_topic.rebuild import in_log_order
 from sharestate.values.profiles import PROFILES
 
 if TYPE_CHECKING:
-    from sharestate.broker_log.live_settings import LiveSettings
     from sharestate.dead_letter_topic import (
         ArchivedRecords,
         LetterAnalysis,
@@ -37,16 +36,21 @@ if TYPE_CHECKING:
         LetterSource,
         LoggedLetter,
         QueueContents,
+        QueueGroups,
         QueueReading,
         StateGiven,
     )
     from sharestate.state_topic import TopicRecord
+    from sharestate.state_topic.cluster import Cluster
 
 _SHOWN: Final = 5
 """How many findings of each rule are shown. [findings]"""
 
 _ASKED_GROUPS: Final = 1000
-"""The most groups of a live cluster that are asked for their settings: a request for each. [groups]"""
+"""The most groups of a live cluster that are asked for their settings. [groups]"""
+
+_QUEUE: Final = "errors.deadletterqueue.topic.name"
+"""The setting of a group that names its queue (GroupConfig, Kafka 4.4.0)."""
 
 _SHOWN_ROWS: Final = 10
 """How many rows the table of counts has of each kind. [rows]"""
@@ -83,6 +87,9 @@ def _topic_id(_context: click.Context, _parameter: click.Parameter, given: Seque
 @profile_option
 @click.option("--group", "group_ids", multiple=True, help="A group that has this queue, besides those with letters.")
 @click.option(
+    "--other-group", "other_group_ids", multiple=True, help="A group that has another queue; the rest is not checked."
+)
+@click.option(
     "--topic-id", "ids", multiple=True, metavar="NAME=ID", callback=_topic_id, help="The id of a source topic."
 )
 @click.option(
@@ -112,6 +119,7 @@ def dead_letters_command(  # noqa: PLR0913 - one parameter for each option
     history: Path | None,
     profile_name: str,
     group_ids: tuple[str, ...],
+    other_group_ids: tuple[str, ...],
     ids: dict[str, str],
     interval_s: float,
     redrive: Path | None,
@@ -134,6 +142,9 @@ def dead_letters_command(  # noqa: PLR0913 - one parameter for each option
     if (servers is None) == (not paths):
         message = "Letters are read from files or with --bootstrap: name one of both."
         raise click.UsageError(message)
+    if both := set(group_ids) & set(other_group_ids):
+        message = f"--group and --other-group both name {min(both)}."
+        raise click.UsageError(message)
     with no_verdicts(), ExitStack() as stack:
         from sharestate.dead_letter_topic import analyze_letters, write_redrive_plan  # noqa: PLC0415 - takes a while
 
@@ -143,14 +154,14 @@ def dead_letters_command(  # noqa: PLR0913 - one parameter for each option
         else:
             inputs.read_files(paths, state_paths, is_after_state=queue_copied_last)
         contents, reading = inputs.read_queue()
-        state = inputs.state(ids, group_ids, contents)
-        groups = group_ids if state is None else state.group_ids
-        lives = None if history is None else partial(_lives, history, profile_name, groups, inputs.bar)
+        groups = inputs.groups(group_ids, other_group_ids, contents)
+        lives = None if history is None else partial(_lives, history, profile_name, groups.group_ids, inputs.bar)
         analysis = analyze_letters(
             topic,
             contents,
             interval_ms=round(interval_s * 1000),
-            state=state,
+            groups=groups,
+            state=inputs.state(ids),
             reading=reading,
             lives=lives,
             not_checked=inputs.not_checked if lives is None else inputs.not_checked[inputs.without_state :],
@@ -171,12 +182,22 @@ def dead_letters_command(  # noqa: PLR0913 - one parameter for each option
 
 
 def _lives(
-    history: Path, profile_name: str, group_ids: Sequence[str], bar: Progress, contents: QueueContents
+    history: Path, profile_name: str, group_ids: Iterable[str], bar: Progress, contents: QueueContents
 ) -> LetterLives:
     from sharestate.dead_letter_topic import LetterLives, ShareKey  # noqa: PLC0415 - as above
 
     wanted = [*contents.share_partitions, *(ShareKey(group_id, "", 0) for group_id in group_ids)]
     return LetterLives(surveyed(history, bar), wanted, PROFILES[profile_name])
+
+
+def _queues_of(cluster: Cluster, group_ids: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Return the queues that groups have now, as far as the cluster says it, and why it does not of the others."""
+    reason = "the cluster does not say whether this is their queue (the client needs DescribeConfigs on them)"
+    try:
+        configs = cluster.group_configs(group_ids, passes_over=True)
+    except ExternalError as error:
+        return {}, f"whether this is their queue is not known: {error}"
+    return {group_id: named[_QUEUE] for group_id, named in configs.items() if _QUEUE in named}, reason
 
 
 class _Inputs:
@@ -196,7 +217,7 @@ class _Inputs:
         self._topic = topic
         self._names: dict[str, str] = {}
         self._archived: ArchivedRecords | None = None
-        self._settings: LiveSettings | None = None
+        self._queue: Cluster | None = None
         self._files: list[LetterFile] = []
         self._source: LetterSource
         self._reading: QueueReading
@@ -205,7 +226,6 @@ class _Inputs:
         self, servers: str, settings_path: Path | None, state_paths: Sequence[Path], stack: ExitStack
     ) -> None:
         """Read the state topic of a live cluster, or that of files, and look up what the queue has then."""
-        from sharestate.broker_log.live_settings import LiveSettings  # noqa: PLC0415 - needs an extra
         from sharestate.dead_letter_topic import ClusterLetters, QueueReading  # noqa: PLC0415 - takes a while
         from sharestate.state_topic.cluster import Cluster, client_settings  # noqa: PLC0415 - needs an extra
 
@@ -223,7 +243,7 @@ class _Inputs:
             except ExternalError as error:
                 self._do_without_state(f"the state topic cannot be read: {error}")
         self._names = queue.topic_names()
-        self._settings = LiveSettings(servers, settings)
+        self._queue = queue
         self._source = source = ClusterLetters(queue)
         self._reading = QueueReading(
             is_after_state=True,
@@ -246,43 +266,41 @@ class _Inputs:
     def read_queue(self) -> tuple[QueueContents, QueueReading]:
         """Read the queue."""
         from sharestate.dead_letter_topic import QueueReading, read_contents  # noqa: PLC0415 - as above
-        from sharestate.segments import TailKind  # noqa: PLC0415 - needs an extra
 
         self.bar.update(self.bar.task_ids[0], total=self._source.size, completed=0)
         contents = read_contents(self._source, self._watched_letters)
         tails = [tail for file in self._files for tail in file.tails]
         for tail in tails:
             click.echo(f"{tail}; what comes before has been read", err=True)
-        if any(
-            tail.kind is TailKind.TORN for tail in tails
-        ):  # letters may be in it, so nothing later is known to be lost
-            return contents, QueueReading(is_after_state=False)
+        if tails:
+            from sharestate.segments import TailKind  # noqa: PLC0415 - an extra, which JSON lines do without
+
+            if any(tail.kind is TailKind.TORN for tail in tails):  # with letters, so nothing later is known to be lost
+                return contents, QueueReading(is_after_state=False)
         return contents, self._reading
 
-    def state(self, ids: dict[str, str], group_ids: Sequence[str], contents: QueueContents) -> StateGiven | None:
-        """Return what the state topic says, and which groups have the queue; None if it is not known."""
+    def state(self, ids: dict[str, str]) -> StateGiven | None:
+        """Return what the state topic says; None if it is not known."""
         from sharestate.dead_letter_topic import StateGiven  # noqa: PLC0415 - as above
 
-        if self._archived is None:
-            return None
-        known = {*group_ids, *(key.group_id for key in contents.share_partitions)}
-        others = sorted(self._archived.group_ids() - known)
-        if self._settings is not None and len(others) > _ASKED_GROUPS:
-            self.not_checked.append(f"{len(others) - _ASKED_GROUPS:,} groups: too many to ask for their settings")
-        return StateGiven(
-            archived=self._archived,
-            names=self._names | ids,
-            group_ids=[*group_ids, *filter(self._has_this_queue, others[:_ASKED_GROUPS])],
-        )
+        return None if self._archived is None else StateGiven(archived=self._archived, names=self._names | ids)
 
-    def _has_this_queue(self, group_id: str) -> bool:
-        """Return whether a group of a live cluster, none of whose letters is here, has the queue now."""
-        if self._settings is None:
-            return False
-        try:
-            return self._settings.of(group_id).get("dlq_topic") == self._topic
-        except ExternalError:  # the client may not be allowed to see that
-            return False
+    def groups(self, group_ids: Sequence[str], other_group_ids: Sequence[str], contents: QueueContents) -> QueueGroups:
+        """Return which groups have the queue: those that are named, and what a live cluster says of the others."""
+        from sharestate.dead_letter_topic import QueueGroups  # noqa: PLC0415 - as above
+
+        if self._archived is None or self._queue is None:
+            return QueueGroups(group_ids=group_ids, other_group_ids=other_group_ids)
+        named = {*group_ids, *other_group_ids, *(key.group_id for key in contents.share_partitions)}
+        asked = sorted(self._archived.group_ids() - named)
+        unknown = dict.fromkeys(asked[_ASKED_GROUPS:], f"more than {_ASKED_GROUPS:,} are not asked for their settings")
+        queues, reason = _queues_of(self._queue, asked[:_ASKED_GROUPS])
+        unknown |= {each: reason for each in asked[:_ASKED_GROUPS] if each not in queues}
+        return QueueGroups(
+            group_ids=[*group_ids, *(each for each, queue in queues.items() if queue == self._topic)],
+            other_group_ids=[*other_group_ids, *(each for each, queue in queues.items() if queue != self._topic)],
+            unknown_because=unknown,
+        )
 
     def _do_without_state(self, reason: str) -> None:
         self.not_checked.append(f"lost letters: {reason}")

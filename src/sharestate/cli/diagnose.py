@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 from rich.text import Text
 
 from sharestate.cli.exits import NoVerdict, exit_code_of_diagnosis
 from sharestate.cli.partition_choice import group_option, partition_option, profile_option, topic_option
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
-from sharestate.cli.state import DELIVERY_COUNT_LIMIT, PATH, read_topic, servers_option, settings_option
+from sharestate.cli.state import PATH, limits_of, read_topic, servers_option, settings_option
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.diagnose import (
     Comparison,
@@ -24,6 +26,7 @@ from sharestate.diagnose import (
     HistoryFacts,
     NotChecked,
     compare,
+    computed_lines,
     diagnose,
     diagnose_stored,
     read_facts,
@@ -40,8 +43,8 @@ _SHOWN: Final = 3
 _SHOWN_CHANGES: Final = 12
 """How many measures are shown that have changed; ``--json`` has all."""
 
-_MAX_RECORD_LOCKS: Final = 2000
-"""``group.share.partition.max.record.locks``, as brokers have it by default. [records]"""
+_ADVISED_S: Final = 60
+"""How long settings are computed for. [s of CPU]"""
 
 _STYLES: Final = {"critical": "bold red", "warning": "yellow", "notice": ""}
 
@@ -70,23 +73,25 @@ Wanted = tuple[str | None, str | None, int | None]
 @click.option(
     "--delivery-limit",
     type=click.IntRange(min=1),
-    default=DELIVERY_COUNT_LIMIT,
-    show_default=True,
     metavar="DELIVERIES",
-    help="The groups' delivery count limit, which the state topic does not say.",
+    help="Of the state topic: the groups' delivery count limit. A cluster is asked; else 5 is assumed.",
 )
 @click.option(
     "--max-record-locks",
     type=click.IntRange(min=1),
-    default=_MAX_RECORD_LOCKS,
-    show_default=True,
     metavar="RECORDS",
-    help="The groups' share.partition.max.record.locks, likewise.",
+    help="Likewise their share.partition.max.record.locks; else 2000 is assumed.",
 )
 @group_option
 @topic_option
 @partition_option
 @profile_option
+@click.option(
+    "--advise",
+    "is_advised",
+    is_flag=True,
+    help="Compute what other settings would have changed, by simulating the load that the history shows.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option(
     "--html",
@@ -109,12 +114,13 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     servers: str | None,
     settings_path: Path | None,
     paths: tuple[str, ...],
-    delivery_limit: int,
-    max_record_locks: int,
+    delivery_limit: int | None,
+    max_record_locks: int | None,
     group_id: str | None,
     topic: str | None,
     partition: int | None,
     profile_name: str,
+    is_advised: bool,
     as_json: bool,
     page: Path | None,
     source: Path | None,
@@ -126,6 +132,9 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     once, and each share partition is judged by rules, which docs/diagnose.md lists. What a rule needs and the history
     does not say is not checked, with the reason.
 
+    With --advise, findings about settings have what others would have changed: locks, polls, limits and members are
+    tried on the load that the history shows, for a minute of CPU at the most.
+
     With --bootstrap or --state, what the state topic proves: no members, no times of processing, no causes.
 
     Exit code: 0 if nothing was found, 1 if something was (with --against: if something differs), or 2 if nothing was
@@ -135,12 +144,13 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
     if (source is None) == (servers is None and not paths):
         message = "Give either a history, or --bootstrap or --state." if source else "Missing argument 'HISTORY'."
         raise click.UsageError(message)
-    if other is not None and (source is None or page is not None):
-        message = "--against compares two histories, and goes without --html."
+    if other is not None and (source is None or page is not None or is_advised):
+        message = "--against compares two histories, and goes without --html and --advise."
         raise click.UsageError(message)
+    limits = {"delivery_count_limit": delivery_limit, "max_record_locks": max_record_locks}
+    _expect_sense(context, is_history=source is not None)
     with no_verdicts():
         if source is None:
-            limits = delivery_limit, max_record_locks
             found = _stored(servers, settings_path, paths, limits, wanted)
         else:
             facts = _read(source, profile_name, wanted)
@@ -149,16 +159,36 @@ def diagnose_command(  # noqa: PLR0913 - one parameter for each option
                 _print([write_json(compared.to_json())] if as_json else _compared_lines(compared))
                 context.exit(_code_of_comparison(compared))
             found = diagnose(facts)
+            if is_advised:
+                found = _advised(found, source)
+    of = "events" if source is not None else "records of the topic"
     if page is not None:
         from sharestate.report import diagnosis_page  # noqa: PLC0415 - loaded where a page is asked for
 
         title = "the state topic" if source is None else source.name
-        page.write_text(diagnosis_page(found, title=title), encoding="utf-8", newline="\n")
+        page.write_text(diagnosis_page(found, title=title, of=of), encoding="utf-8", newline="\n")
     if as_json:
         _print([write_json(found.to_json())])
     else:
-        _print_diagnosis(found, "events" if source is not None else "records of the topic")
+        _print_diagnosis(found, of)
     context.exit(exit_code_of_diagnosis(has_findings=bool(found.findings), is_whole=not found.not_checked))
+
+
+_OF_STATE_TOPIC: Final = ("delivery_limit", "max_record_locks", "settings_path")
+_OF_HISTORY: Final = ("profile_name", "is_advised")
+
+
+def _expect_sense(context: click.Context, *, is_history: bool) -> None:
+    """Refuse options that would have no effect."""
+    of_other, why = (
+        (_OF_STATE_TOPIC, "is for the state topic (--bootstrap, --state); a history has the settings of its groups")
+        if is_history
+        else (_OF_HISTORY, "is for a history; what the state topic proves is so by the rules of every release")
+    )
+    for option in context.command.params:
+        if option.name in of_other and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT:
+            message = f"{option.opts[0]} {why}."
+            raise click.UsageError(message)
 
 
 def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
@@ -178,11 +208,28 @@ def _read(source: Path, profile_name: str, wanted: Wanted) -> HistoryFacts:
     return facts
 
 
+def _advised(found: Diagnosis, source: Path) -> Diagnosis:
+    from sharestate.simulate import advise_findings  # noqa: PLC0415 - what most diagnoses do without
+
+    give_up_s = time.process_time() + _ADVISED_S
+    with progress("simulating") as bar:
+        return advise_findings(
+            found,
+            source,
+            is_over=lambda: time.process_time() > give_up_s,
+            watch=lambda history: watched(history, bar),
+        )
+
+
 def _stored(
-    servers: str | None, settings_path: Path | None, paths: tuple[str, ...], limits: tuple[int, int], wanted: Wanted
+    servers: str | None,
+    settings_path: Path | None,
+    paths: tuple[str, ...],
+    limits: Mapping[str, int | None],
+    wanted: Wanted,
 ) -> Diagnosis:
     state = StateTopic()
-    ends, names = read_topic(state, servers, settings_path, paths)
+    ends, names, configs = read_topic(state, servers, settings_path, paths, asks_configs=True)
     group_id, topic, partition = wanted
     chosen = [
         each
@@ -199,8 +246,8 @@ def _stored(
         records=sum(each.counts.total() for each in state.partitions.values()),
         log_ends=ends,
         topics=names,
-        delivery_count_limit=limits[0],
-        max_record_locks=limits[1],
+        configs={each.key.group_id: limits_of(configs.get(each.key.group_id, {}), **limits) for each in chosen},
+        last_ms=state.last_timestamp_ms if servers is None else time.time_ns() // 1_000_000,
     )
 
 
@@ -239,6 +286,7 @@ def _finding_lines(findings: Sequence[DiagnosisFinding], found: Diagnosis) -> It
     if len(findings) > _SHOWN:
         yield f"  and {counted(len(findings) - _SHOWN, 'share partition')} more (--json)"
     yield f"  What to do: {findings[0].advice}"
+    yield from (f"  Computed: {line}" for line in computed_lines(findings))
 
 
 def _not_checked_lines(found: Diagnosis) -> Iterator[str]:

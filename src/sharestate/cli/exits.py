@@ -68,9 +68,16 @@ def run_command(command: click.Command) -> int:
         return _pipe_closed()
     except (OSError, MemoryError) as error:
         _drop_output()
-        why = error.strerror if isinstance(error, OSError) else "there is not enough memory"
-        return _fail(NoVerdict(why or str(error)))
+        return _fail(NoVerdict(_words(error)))
     return code or 0
+
+
+def _words(error: OSError | MemoryError) -> str:
+    """Return what has gone wrong, with the file that it is about, if the system names one."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    why = error.strerror or str(error)
+    return f"{os.fsdecode(error.filename)}: {why}" if isinstance(error.filename, str | bytes | os.PathLike) else why
 
 
 def _fail(error: click.ClickException) -> int:

@@ -158,11 +158,13 @@ def _exit_code(exploration: Exploration) -> int:
 
 def _report(exploration: Exploration, seconds: float) -> str:
     speed = exploration.expanded / seconds
+    done = len(exploration.done)
     lines = [
-        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {exploration.done:,} with everything done",
+        f"{exploration.states:,} states, {exploration.expanded:,} looked at; {done:,} with everything done",
         f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
         _counts("events", sorted(exploration.kinds.items())),
-        _counts("rules", exploration.rules.items()),
+        _counts("rules", [(rule, count) for rule, count in exploration.rules.items() if count]),
+        f"rules not met: {', '.join(rule for rule, count in exploration.rules.items() if not count) or 'none'}",
     ]
     if exploration.counterexample is not None:
         lines.append(str(exploration.counterexample))
@@ -170,6 +172,8 @@ def _report(exploration: Exploration, seconds: float) -> str:
         lines.append(f"not all was looked at: the bound on {exploration.truncated.value} was met")
     elif not exploration.done:
         lines.append("everything holds, but nothing is ever done")
+    elif exploration.never:
+        lines.append(f"everything holds, but some events have never happened: {', '.join(exploration.never)}")
     else:
         lines.append("everything holds")
     return "\n".join(lines)

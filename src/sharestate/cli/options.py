@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sharestate.conversation import SERVED_SPLIT_LIMIT, Level
-from sharestate.values.profiles import LATEST, PROFILES, Profile
+from sharestate.values.profiles import ALL_PROFILES, LATEST, PROFILES, Profile
 
 
 class FiniteRange(click.FloatRange):
@@ -23,7 +23,7 @@ class FiniteRange(click.FloatRange):
 
 
 def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
-    return PROFILES[name]
+    return ALL_PROFILES[name]
 
 
 def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> Level:
@@ -37,6 +37,15 @@ profile_option = click.option(
     show_default=True,
     callback=_profile,
     help="The rules to follow: those of a release of Kafka, or the same without its bugs.",
+)
+
+any_profile_option = click.option(
+    "--profile",
+    type=click.Choice(list(ALL_PROFILES)),
+    default=LATEST.name,
+    show_default=True,
+    callback=_profile,
+    help="The rules to follow: those of a release of Kafka, or of its trunk, or the same without its bugs.",
 )
 
 level_option = click.option(

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.options import level_option, profile_option, split_limit_option
+from sharestate.cli.options import any_profile_option, level_option, split_limit_option
 from sharestate.cli.replay_report import ReplayReport, with_progress
 from sharestate.conversation import Level, UnreadableFileError, replay
 from sharestate.conversation.replay import KnownDifference, judged, read_known_differences
@@ -16,7 +16,7 @@ from sharestate.values.profiles import Profile
 
 
 @click.command("replay", short_help="Replay recorded conversations with Kafka.")
-@profile_option
+@any_profile_option
 @split_limit_option
 @level_option
 @click.option(

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import click
 
-from sharestate.broker.groups import GROUP_PROFILES
+from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.options import profile_option, split_limit_option
+from sharestate.cli.options import any_profile_option, split_limit_option
 from sharestate.conversation import (
     AssignorConversation,
     Conversation,
@@ -22,12 +22,12 @@ from sharestate.conversation import (
     bounded_lines,
     serve,
 )
-from sharestate.coordinator import COORDINATOR_PROFILES
+from sharestate.coordinator.profiles import ALL_COORDINATORS
 from sharestate.values.profiles import Profile
 
 
 @click.command("serve", short_help="Answer requests in the line protocol.")
-@profile_option
+@any_profile_option
 @split_limit_option
 @click.argument(
     "what", type=click.Choice(["partition", "coordinator", "sessions", "groups", "assignor"]), default="partition"
@@ -66,16 +66,16 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
 
 
 def _coordinators(profile: Profile) -> CoordinatorConversation:
-    rules = COORDINATOR_PROFILES.get(profile.name)
+    rules = ALL_COORDINATORS.get(profile.name)
     if rules is None:
-        message = f"share coordinators have the profiles {', '.join(COORDINATOR_PROFILES)}, and not {profile.name}."
+        message = f"share coordinators have the profiles {', '.join(ALL_COORDINATORS)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return CoordinatorConversation(rules)
 
 
 def _groups(profile: Profile) -> GroupConversation:
-    rules = GROUP_PROFILES.get(profile.name)
+    rules = ALL_GROUPS.get(profile.name)
     if rules is None:
-        message = f"share groups have the profiles {', '.join(GROUP_PROFILES)}, and not {profile.name}."
+        message = f"share groups have the profiles {', '.join(ALL_GROUPS)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return GroupConversation(rules)

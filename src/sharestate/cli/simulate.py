@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +27,7 @@ from sharestate.simulate import (
     grid_json,
     grid_of,
     measure_text,
+    parts_line,
     settings_text,
     sweep,
 )
@@ -129,6 +130,7 @@ def simulate_command(  # noqa: PLR0913 - one parameter for each option
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
     _expect_sense(load_file, history, group_id, axes, seeds, is_advised=is_advised)
     with no_verdicts():
+        write_page = None if page is None else _page_writer(page)  # an extra may be missing, and the rest take hours
         fitted = None if history is None else _fitted(history, group_id)
         given = fitted.load if fitted else Load.read(load_file) if load_file else Load()
         load = given.changed(*changes)
@@ -141,13 +143,13 @@ def simulate_command(  # noqa: PLR0913 - one parameter for each option
         with progress("simulating", len(points)) as bar:
             points = sweep(points, numbers, processes=processes, watch=lambda done: bar.track(done, len(points)))
         advised = _advised(load, numbers) if is_advised else None
-        shown = _Shown(load, points, fitted, advised, axes)
-        if page is not None:
-            _write_page(page, shown)
+    shown = _Shown(load, points, fitted, advised, axes)
     if as_json:
         click.echo(json.dumps(_document(shown), indent=1))
     else:
         _print(shown)
+    if write_page is not None:
+        write_page(shown)
 
 
 def _expect_sense(  # noqa: PLR0913 - the options that belong together
@@ -257,8 +259,7 @@ def _ended(point: GridPoint) -> str:
 def _advice_lines(advised: Advised, fitted: Fit | None) -> Iterator[str]:
     yield ""
     if fitted is not None:
-        seen = measure_text("duplicates", fitted.observed["duplicates"])
-        yield f"Parts are those of the simulated load, which is not the history itself; that has {seen} duplicates."
+        yield parts_line(fitted)
     if not advised.advice:
         yield "No setting that was tried would have been better with every seed."
     yield from (each.sentence for each in advised.advice)
@@ -270,8 +271,12 @@ def _print_lines(lines: Iterable[str]) -> None:
         sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
 
 
-def _write_page(page: Path, shown: _Shown) -> None:
+def _page_writer(page: Path) -> Callable[[_Shown], None]:
     from sharestate.report import simulation_page  # noqa: PLC0415 - needs an extra
 
-    text = simulation_page(shown.points, title=settings_text(shown.load), fitted=shown.fitted, advised=shown.advised)
-    page.write_text(text, encoding="utf-8", newline="\n")
+    def write(shown: _Shown) -> None:
+        title = settings_text(shown.load)
+        text = simulation_page(shown.points, title=title, fitted=shown.fitted, advised=shown.advised)
+        page.write_text(text, encoding="utf-8", newline="\n")
+
+    return write

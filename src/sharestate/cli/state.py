@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 from rich.console import Console
@@ -17,7 +18,7 @@ from sharestate.cli.exits import NoVerdict
 from sharestate.cli.partition_choice import group_option, listed_keys, partition_option, topic_option
 from sharestate.cli.state_tables import print_topic, record_lines
 from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES
-from sharestate.errors import ShareStateError, UnreadableFileError
+from sharestate.errors import ExternalError, ShareStateError, UnreadableFileError
 from sharestate.explain import explain_stored, stored_lives
 from sharestate.json_lines import printable, write_json
 from sharestate.state_topic import (
@@ -118,11 +119,23 @@ profile_option = click.option(
 limit_option = click.option(
     "--delivery-limit",
     type=click.IntRange(min=1),
-    default=DELIVERY_COUNT_LIMIT,
-    show_default=True,
     metavar="DELIVERIES",
-    help="The groups' delivery count limit: records with one delivery left, or none, are counted.",
+    help="The groups' delivery count limit: records with one delivery left, or none, are counted. A cluster is asked;"
+    " else 5 is assumed.",
 )
+_LIMITS: Final = MappingProxyType(
+    {"share.delivery.count.limit": "delivery_count_limit", "share.partition.max.record.locks": "max_record_locks"}
+)
+
+
+def limits_of(configs: Mapping[str, str], **given: int | None) -> dict[str, int]:
+    """Return the limits of a group that are *given*, and those besides that a cluster says in its settings."""
+    found = {field: int(configs[name]) for name, field in _LIMITS.items() if configs.get(name, "").isdecimal()}
+    return found | {name: value for name, value in given.items() if value is not None}
+
+
+def _delivery_limit(configs: Mapping[str, str], given: int | None) -> int:
+    return limits_of(configs, delivery_count_limit=given).get("delivery_count_limit", DELIVERY_COUNT_LIMIT)
 
 
 @state_group.command("rebuild", short_help="Show the state of every share partition.")
@@ -143,7 +156,7 @@ limit_option = click.option(
 def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     *,
     profile_name: str,
-    delivery_limit: int,
+    delivery_limit: int | None,
     stuck_after: int,
     servers: str | None,
     settings_path: Path | None,
@@ -162,24 +175,46 @@ def rebuild_command(  # noqa: PLR0913 - one parameter for each option
     Exit code: 0, or 2 if something cannot be read or written.
     """
     topic = StateTopic(COORDINATOR_PROFILES[profile_name])
-    ends, names = read_topic(topic, servers, settings_path, paths)
+    ends, names, configs = read_topic(topic, servers, settings_path, paths, asks_configs=not as_json)
     if as_json:
         documents = (
             _named(each.to_json(), each.key, names) | _log_end(each, ends) for each in topic.share_partitions()
         )
         _print(map(write_json, documents))
     else:
-        print_topic(topic, delivery_limit, stuck_after, ends, names)
+        groups = {each.key.group_id for each in topic.share_partitions()}
+        limits = {group_id: _delivery_limit(configs.get(group_id, {}), delivery_limit) for group_id in groups}
+        print_topic(topic, limits, stuck_after, ends, names)
+
+
+class AroundTopic(NamedTuple):
+    """
+    What is known besides the records of the state topic.
+
+    Attributes:
+        log_ends: Where the logs of its share partitions end; None if no cluster was asked.
+        names: The names of topics by their ids.
+        configs: The settings of groups, as far as a cluster was asked, and says them.
+    """
+
+    log_ends: Mapping[SharePartitionKey, int] | None
+    names: dict[str, str]
+    configs: Mapping[str, Mapping[str, str]]
 
 
 def read_topic(
-    topic: StateTopic, servers: str | None, settings_path: Path | None, paths: tuple[str, ...]
-) -> tuple[Mapping[SharePartitionKey, int] | None, dict[str, str]]:
+    topic: StateTopic,
+    servers: str | None,
+    settings_path: Path | None,
+    paths: tuple[str, ...],
+    *,
+    asks_configs: bool = False,
+) -> AroundTopic:
     """
     Read what a live cluster has of the state topic, or files; the command ends if that is not possible.
 
     Returns:
-        Where the logs of its share partitions end, None if no cluster was asked; and the names of topics by their ids.
+        What is known besides; the settings of groups only if *asks_configs*.
     """
     with _opened(servers, settings_path, paths) as cluster:
         if cluster is not None and not paths:
@@ -188,8 +223,21 @@ def read_topic(
         else:
             with _reading(paths) as (files, progress):
                 topic.read(files, progress.read)
-        ends = None if cluster is None else cluster.log_end_offsets(each.key for each in topic.share_partitions())
-        return ends, topic_names(cluster, paths)
+        names = topic_names(cluster, paths)
+        if cluster is None:
+            return AroundTopic(None, names, {})
+        keys = [each.key for each in topic.share_partitions()]
+        configs = _configs(cluster, {key.group_id for key in keys}) if asks_configs else {}
+        return AroundTopic(cluster.log_end_offsets(keys), names, configs)
+
+
+def _configs(cluster: Cluster, group_ids: Iterable[str]) -> Mapping[str, Mapping[str, str]]:
+    """Return the settings of groups, as far as a cluster says them; where it says none at all, the reason is shown."""
+    try:
+        return cluster.group_configs(sorted(group_ids), passes_over=True)
+    except ExternalError as error:
+        click.echo(f"the settings of groups are not known, and Kafka's defaults are assumed: {error}", err=True)
+        return {}
 
 
 @state_group.command("explain", short_help="Show what the topic says of one record.")
@@ -210,7 +258,7 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
     topic: str | None,
     partition: int | None,
     profile_name: str,
-    delivery_limit: int,
+    delivery_limit: int | None,
     servers: str | None,
     settings_path: Path | None,
     as_json: bool,
@@ -241,13 +289,18 @@ def explain_command(  # noqa: PLR0913 - one parameter for each option
         lives = stored_lives(rebuilt, records, offset, is_wanted)
         found = [each for each in rebuilt.share_partitions() if is_wanted(each.key)]
         ends = {} if cluster is None else cluster.log_end_offsets(each.key for each in found)
+        configs = {} if cluster is None else _configs(cluster, {each.key.group_id for each in found})
     if not found:
         keys = [(each.key.group_id, each.key.topic_id, each.key.partition) for each in rebuilt.share_partitions()]
         message = f"no such share partition is stored; there are: {listed_keys(keys, names)}"
         raise NoVerdict(message)
     explained = [
         explain_stored(
-            each, lives.get(each.key), offset, delivery_count_limit=delivery_limit, log_end_offset=ends.get(each.key)
+            each,
+            lives.get(each.key),
+            offset,
+            delivery_count_limit=_delivery_limit(configs.get(each.key.group_id, {}), delivery_limit),
+            log_end_offset=ends.get(each.key),
         )
         for each in found
     ]

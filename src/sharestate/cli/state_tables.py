@@ -109,7 +109,7 @@ def _batch(batch: StateBatch) -> str:
 
 def print_topic(
     topic: StateTopic,
-    delivery_count_limit: int,
+    limits: Mapping[str, int],
     stuck_after: int,
     ends: Mapping[SharePartitionKey, int] | None,
     names: Mapping[str, str],
@@ -117,27 +117,27 @@ def print_topic(
     """
     Print what the records add up to: share partitions, with their lag if log *ends* are known, and the rest.
 
-    *names* are those of topics by their ids, as far as they are known.
+    *limits* are the delivery count limits of groups, and *names* those of topics by their ids, as far as known.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
-    _print_share_partitions(console, topic.share_partitions(), (delivery_count_limit, stuck_after), ends, names)
+    _print_share_partitions(console, topic.share_partitions(), limits, stuck_after, ends, names)
     _print_state_partitions(console, topic)
     groups = [(Text(printable(group_id)), str(size)) for group_id, size in topic.bytes_by_group.most_common()]
     print_rows(console, ("group", "bytes."), groups, title="By group")
 
 
-def _print_share_partitions(
+def _print_share_partitions(  # noqa: PLR0913 - those of print_topic
     console: Console,
     rebuilt: list[RebuiltPartition],
-    limits: tuple[int, int],
+    limits: Mapping[str, int],
+    stuck_after: int,
     ends: Mapping[SharePartitionKey, int] | None,
     names: Mapping[str, str],
 ) -> None:
-    delivery_count_limit, stuck_after = limits
     rows: list[list[Cell]] = []
     for each in rebuilt:
         state = each.state
@@ -149,7 +149,7 @@ def _print_share_partitions(
                 f"{'before ' if each.is_since_before else ''}{time_text(each.start_timestamp_ms)}",
                 *map(str, (state.delivery_complete_count, len(state.state_batches))),
                 *(() if ends is None else _log_end(each, ends.get(each.key))),
-                str(each.count_near_limit(delivery_count_limit) or ""),
+                str(each.count_near_limit(limits[each.key.group_id]) or ""),
                 Text(stuck, style="bold red"),
             ]
         )
@@ -160,6 +160,9 @@ def _print_share_partitions(
         *("near limit.", "stuck for."),
     )
     print_rows(console, columns, rows, named=3, title=f"Share partitions: {len(rebuilt)}", legend=_LEGEND)
+    for each in rebuilt:
+        if each.unknown_state is not None:
+            console.print(Text(" ".join([*map(str, _key(each.key, names)), each.unknown_state])))
 
 
 _LEGEND: Final = {

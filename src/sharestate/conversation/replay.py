@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
-from sharestate.broker.groups import GROUP_PROFILES
+from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.conversation.assignor import AssignorConversation
 from sharestate.conversation.compare import Difference, Level, assignor_differences, coordinator_view, differences
@@ -30,7 +30,7 @@ from sharestate.conversation.server import (
 )
 from sharestate.conversation.sessions import SessionConversation
 from sharestate.conversation.traces import Recorded, Trace, TraceStep, open_trace
-from sharestate.coordinator.profiles import COORDINATOR_PROFILES
+from sharestate.coordinator.profiles import ALL_COORDINATORS
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import Field, list_of, one_of, record, text, version
 from sharestate.json_lines import MAX_LINE, Json, read_json, write_json
@@ -129,7 +129,7 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
 
 
 def _coordinator_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
-    coordinator = COORDINATOR_PROFILES.get(profile.name)
+    coordinator = ALL_COORDINATORS.get(profile.name)
     if coordinator is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no share coordinator has the rules of {profile.name}")
     return _replayed(trace, CoordinatorConversation(coordinator), partial(_coordinator_differences, level))
@@ -143,7 +143,7 @@ def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOut
 
 
 def _groups_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
-    groups = GROUP_PROFILES.get(profile.name)
+    groups = ALL_GROUPS.get(profile.name)
     if groups is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no group coordinator has the rules of {profile.name}")
     return _replayed(trace, GroupConversation(groups), partial(_coordinator_differences, level))

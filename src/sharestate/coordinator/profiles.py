@@ -41,6 +41,8 @@ class CoordinatorProfile:
         lets_start_offset_move_back: Whether a write may lower the start offset; else the higher one is kept.
         takes_any_complete_count: Whether each write replaces the delivery complete count; else one with a higher start
             offset replaces it, one with an equal start offset raises it, and one with a lower start offset keeps it.
+        ignores_equal_initialization: Whether an initialization with the stored state epoch and start offset is
+            answered and changes nothing; else the state starts again.
         fenced_state_epoch_message: The text of FENCED_STATE_EPOCH.
     """
 
@@ -50,6 +52,7 @@ class CoordinatorProfile:
     refuses_negative_epochs: bool = field(default=False, validator=instance(bool))
     lets_start_offset_move_back: bool = field(default=True, validator=instance(bool))
     takes_any_complete_count: bool = field(default=True, validator=instance(bool))
+    ignores_equal_initialization: bool = field(default=False, validator=instance(bool))
     fenced_state_epoch_message: str = field(
         default="The share coordinator rejected the request because the share-group state epoch did not match.",
         validator=instance(str),
@@ -57,7 +60,7 @@ class CoordinatorProfile:
 
     def __repr__(self) -> str:
         """Return the constant of a profile that has one, such as ``COORDINATOR_4_4``; else all of its fields."""
-        if COORDINATOR_PROFILES.get(self.name) != self:
+        if ALL_COORDINATORS.get(self.name) != self:
             return fields_repr(self)
         return constant_name(self.name).replace("KAFKA", "COORDINATOR")
 
@@ -84,7 +87,24 @@ LATEST_COORDINATOR: Final = COORDINATOR_4_4
 COORDINATOR_PROFILES: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
     {profile.name: profile for profile in (COORDINATOR_4_2, COORDINATOR_4_3, COORDINATOR_4_4)}
 )
-"""Every profile by its name."""
+"""Every release's profile by its name."""
+
+COORDINATOR_TRUNK: Final = evolve(COORDINATOR_4_4, name="kafka-trunk", ignores_equal_initialization=True)
+"""
+Kafka's trunk at 06d492d81361, of 2026-08-22; experimental: no release has it, and it follows trunk.
+
+Source: ShareCoordinatorShard.initializeState (commit 1df8219b3b66).
+"""
+
+EXPERIMENTAL_COORDINATORS: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
+    {COORDINATOR_TRUNK.name: COORDINATOR_TRUNK}
+)
+"""The profiles that no release has, by their names."""
+
+ALL_COORDINATORS: Final[Mapping[str, CoordinatorProfile]] = MappingProxyType(
+    {**COORDINATOR_PROFILES, **EXPERIMENTAL_COORDINATORS}
+)
+"""Those of the releases and the experimental ones, by their names."""
 
 
 @frozen(kw_only=True)

@@ -121,6 +121,8 @@ class CoordinatorShard:
         """
         Start the state of *key* again, without in-flight records.
 
+        Under a profile that ignores it, nothing changes if the epoch and the start offset are the stored ones.
+
         Args:
             key: The share partition.
             state_epoch: The epoch of the state; -1 for none, if the release has that.
@@ -133,6 +135,8 @@ class CoordinatorShard:
         fenced = None if state is None else self._fenced_by_state_epoch(state, state_epoch)
         if refusal := fenced or self._unknown_partition(key):
             return refusal
+        if state is not None and self._is_repeated(state, state_epoch, start_offset):
+            return Outcome()
         has_start_offset = start_offset != UNINITIALIZED_START_OFFSET
         snapshot = ShareSnapshot(
             snapshot_epoch=0 if state is None else state.snapshot_epoch + 1,
@@ -366,6 +370,11 @@ class CoordinatorShard:
         if state_epoch == NO_EPOCH or highest is None or state_epoch >= highest:
             return None
         return Outcome(ErrorCode.FENCED_STATE_EPOCH, self._profile.fenced_state_epoch_message)
+
+    def _is_repeated(self, state: StoredState, state_epoch: int, start_offset: int) -> bool:
+        """Return whether an initialization changes nothing, as *state* has its epoch and its start offset."""
+        is_equal = (state.highest_state_epoch, state.start_offset) == (state_epoch, start_offset)
+        return is_equal and self._profile.ignores_equal_initialization
 
     def _unknown_partition(self, key: SharePartitionKey) -> Outcome | None:
         return None if self.has_partition(key) else Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_PARTITION)

@@ -16,7 +16,13 @@ from sharestate.dead_letter_topic.archived import ArchivedRecords, HandedOver, S
 from sharestate.dead_letter_topic.contents import QueueContents, QueuePartition, ShareKey
 from sharestate.dead_letter_topic.letters import LETTER_COLUMNS, LetterKind, LoggedLetter, QueuedLetter, read_letter
 from sharestate.dead_letter_topic.lives import LetterLife, LetterLives
-from sharestate.dead_letter_topic.lost_letters import HandedRecords, LetterCheck, LetterIndex, QueueReading
+from sharestate.dead_letter_topic.lost_letters import (
+    HandedRecords,
+    LetterCheck,
+    LetterIndex,
+    QueueGroups,
+    QueueReading,
+)
 from sharestate.dead_letter_topic.pattern_rules import RULES, Pattern, PatternRule, RuleRow
 from sharestate.dead_letter_topic.patterns import PatternFinding, Patterns, RecordRange, find_patterns
 from sharestate.dead_letter_topic.redrive import RedriveCounts, RedriveRange, redrive_ranges, write_redrive_plan
@@ -46,6 +52,7 @@ __all__ = [
     "PatternRule",
     "Patterns",
     "QueueContents",
+    "QueueGroups",
     "QueuePartition",
     "QueueReading",
     "QueuedLetter",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -17,6 +18,7 @@ from sharestate.dead_letter_topic.lost_letters import (
     FinishedRecords,
     LetterCheck,
     LetterIndex,
+    QueueGroups,
     QueueReading,
     compare_with_state,
 )
@@ -41,6 +43,9 @@ _MOST_PARTS: Final = 1440
 
 _LISTED: Final = 1000
 """The most share partitions, and ranges of duplicates, that are listed. [rows]"""
+
+_SEVERAL: Final = re.compile(r"(?<=record|letter)s\b")
+"""What makes a plural of a reason's first noun."""
 
 _SHOWN_LIVES: Final = 5
 """How many lives a finding shows, the first ones. [ranges]"""
@@ -137,7 +142,7 @@ class LetterAnalysis:
     def doubts(self) -> list[str]:
         """What is not known of the checks, each with how many it is about."""
         found = [
-            f"{check.source}: {count:,} {reason}"
+            f"{check.source}: {count:,} {_SEVERAL.sub('', reason, count=1) if count == 1 else reason}"
             for check in self.checks
             for reason, count in check.not_checked.most_common()
         ]
@@ -311,15 +316,13 @@ class StateGiven:
     names: Mapping[str, str] = field(factory=dict)
     """The names of topics by their ids, as far as they are known."""
 
-    group_ids: Sequence[str] = ()
-    """Groups that have this queue, besides those that have letters in it."""
-
 
 def analyze_letters(  # noqa: PLR0913 - what can be given
     topic: str,
     contents: QueueContents,
     *,
     interval_ms: int = INTERVAL_MS,
+    groups: QueueGroups = QueueGroups(),  # noqa: B008 - frozen
     state: StateGiven | None = None,
     reading: QueueReading | None = None,
     lives: Callable[[QueueContents], LetterLives] | None = None,
@@ -332,6 +335,7 @@ def analyze_letters(  # noqa: PLR0913 - what can be given
         topic: The dead-letter topic.
         contents: What was read of it.
         interval_ms: How far letters may be from each other in time to be of one interval. [ms]
+        groups: Which groups have the queue, besides those that have letters in it.
         state: The state topic; None if it is not given.
         reading: How the queue was read; by default nothing is known of that.
         lives: Returns the lives of the records; None without a history.
@@ -343,10 +347,10 @@ def analyze_letters(  # noqa: PLR0913 - what can be given
     finished = nothing_known if state is None else FinishedRecords(state.archived, state.names)
     patterns = find_patterns(contents, interval_ms=interval_ms, finished=finished)
     index = LetterIndex(contents, patterns, QueueReading() if reading is None else reading)
-    checks = [] if state is None else [compare_with_state(index, state.archived, state.names, state.group_ids)]
+    checks = [] if state is None else [compare_with_state(index, state.archived, state.names, groups)]
     found = None if lives is None else lives(contents)
     if found is not None:
-        checks.append(found.compare(index))
+        checks.append(found.compare(index, groups))
     return LetterAnalysis(
         topic=topic,
         contents=contents,

@@ -5,13 +5,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sharestate.dead_letter_topic.contents import ShareKey
-from sharestate.dead_letter_topic.lost_letters import HandedRecords, LetterCheck, LetterIndex, find_missing
+from sharestate.dead_letter_topic.lost_letters import (
+    HandedRecords,
+    LetterCheck,
+    LetterIndex,
+    QueueGroups,
+    find_missing,
+)
 from sharestate.dead_letter_topic.patterns import RecordRange
 from sharestate.explain import KnownMembers, ListedRecords, Overview, PartitionLife, Survey
+from sharestate.history.replay_budget import ReplayBudget
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import LATEST, Profile
 
@@ -65,7 +71,8 @@ class LetterLives:
 
     Args:
         survey: The history.
-        wanted: The share partitions that have letters, and the groups that may have lost some.
+        wanted: The share partitions that have letters, and the groups that may have lost some. Of the others is
+            counted what they have handed to a queue.
         profile: The rules to follow where the history names none.
 
     Raises:
@@ -79,8 +86,15 @@ class LetterLives:
     def __init__(self, survey: Survey, wanted: Iterable[ShareKey], profile: Profile = LATEST) -> None:
         """Replay the history."""
         groups = {key.group_id for key in wanted}
-        keys = [key for key in survey.keys if key[0] in groups]
-        lives = survey.lives(keys, partial(PartitionLife, profile=profile, listed=_LISTED))
+
+        def begin(key: tuple[str, str, int], *, lacks: frozenset[str], budget: ReplayBudget) -> PartitionLife:
+            listed = _LISTED if key[0] in groups else 0
+            return PartitionLife(key, profile=profile, lacks=lacks, listed=listed, budget=budget)
+
+        lives = survey.lives(survey.keys, begin)
+        self._handed_by_others: Counter[str] = Counter()
+        for key in [key for key in lives if key[0] not in groups]:
+            self._handed_by_others[key[0]] += lives.pop(key).happened.dead_letters.records
         self._lives: dict[ShareKey, tuple[list[ListedRecords], KnownMembers]] = {}
         self.unlisted = 0
         """Records that were given up, and are not among those that are kept. [records]"""
@@ -132,7 +146,7 @@ class LetterLives:
                 counts[who(life)] += life.listed.records
         return counts
 
-    def compare(self, index: LetterIndex) -> LetterCheck:
+    def compare(self, index: LetterIndex, groups: QueueGroups) -> LetterCheck:
         """Return which records were handed to the queue by the history, and have no letter, and the other way round."""
         check = LetterCheck("history")
         for key in sorted(self._named):
@@ -150,6 +164,11 @@ class LetterLives:
             without_life = sum(last - first + 1 for first, last in ranges) - _common(ranges, known)
             if without_life:
                 check.not_checked["letters of records whose end is not in the history"] += without_life
+        for group_id, handed in (+self._handed_by_others).items():
+            if group_id in groups.other_group_ids:
+                check.other_groups[group_id] += handed
+            else:
+                check.note_unknown_group(group_id, handed, groups.reason(group_id))
         if self.unlisted:
             check.not_checked["records that were given up, beyond those that are kept of the history"] += self.unlisted
         return check

@@ -9,10 +9,10 @@ was ARCHIVING. Where either may be so without a fault, nothing is said but why t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, field, frozen
 
 from sharestate.dead_letter_topic.archived import ArchivedRecords, StoredRecords
 from sharestate.dead_letter_topic.contents import QueueContents, QueuePartition, ShareKey
@@ -116,7 +116,10 @@ class LetterCheck:
     """How many records, or letters, cannot be judged, by the reason."""
 
     other_groups: Counter[str] = Factory(Counter)
-    """Records that groups handed to some queue that have no letter here; they are not looked at. [records]"""
+    """Records that groups handed to another queue; they are not looked at. [records]"""
+
+    unknown_groups: Counter[str] = Factory(Counter)
+    """Records that groups without a letter here handed to a queue, which may be this one. [records]"""
 
     def note_lost(self, handed: HandedRecords) -> None:
         """Add lost letters."""
@@ -129,6 +132,11 @@ class LetterCheck:
         self.under_way += handed.records.last_offset - handed.records.first_offset + 1
         if len(self.under_way_ranges) < _LISTED:
             self.under_way_ranges.append(handed)
+
+    def note_unknown_group(self, group_id: str, records: int, reason: str) -> None:
+        """Add records of a group of which it is not known whether this is its queue."""
+        self.unknown_groups[group_id] += records
+        self.not_checked[f"records of groups without a letter here: {reason}"] += records
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -146,6 +154,7 @@ class LetterCheck:
             "letters_without_archived_record": [each.to_json() for each in self.unarchived_ranges],
             "not_checked": dict(self.not_checked.most_common()),
             "other_groups": dict(self.other_groups.most_common()),
+            "unknown_groups": dict(self.unknown_groups.most_common()),
         }
 
 
@@ -235,11 +244,29 @@ def find_missing(
             check.not_checked[f"records without a letter: {doubt}"] += end - begin + 1
 
 
+@frozen(kw_only=True)
+class QueueGroups:
+    """Which groups have a queue, besides those that have letters in it, as far as that is known."""
+
+    group_ids: Collection[str] = ()
+    """Groups that have it."""
+
+    other_group_ids: Collection[str] = ()
+    """Groups that have another one."""
+
+    unknown_because: Mapping[str, str] = field(factory=dict)
+    """Why neither is known of a group; where nothing is said, nobody was asked."""
+
+    def reason(self, group_id: str) -> str:
+        """Return why it is not known whether a group has the queue."""
+        return self.unknown_because.get(group_id, "whether this is their queue is not known (--group, --other-group)")
+
+
 def compare_with_state(
     index: LetterIndex,
     archived: ArchivedRecords,
     names: Mapping[str, str],
-    group_ids: Iterable[str] = (),
+    groups: QueueGroups,
 ) -> LetterCheck:
     """
     Return what the state topic has archived and the queue does not have, and the other way round.
@@ -248,13 +275,13 @@ def compare_with_state(
         index: The letters.
         archived: What the state topic has said.
         names: The names of topics by their ids, as far as they are known.
-        group_ids: Groups that have this queue, besides those that have letters in it.
+        groups: Which groups have this queue, besides those that have letters in it.
 
     Complexity:
         O(n log n) in the letters and in the ranges that were archived.
     """
     check = LetterCheck("state topic")
-    wanted = index.group_ids | set(group_ids)
+    wanted = index.group_ids | set(groups.group_ids)
     known: defaultdict[ShareKey, list[StoredRecords]] = defaultdict(list)
     for key, stored in archived.stored.items():
         keys = _names_of(key, names)
@@ -262,8 +289,11 @@ def compare_with_state(
             known[name].append(stored)
         runs = list(stored.handed_over())
         if key.group_id not in wanted:
-            if runs:
-                check.other_groups[key.group_id] += sum(last - first + 1 for first, last, _ in runs)
+            records = sum(last - first + 1 for first, last, _ in runs)
+            if records and key.group_id in groups.other_group_ids:
+                check.other_groups[key.group_id] += records
+            elif records:
+                check.note_unknown_group(key.group_id, records, groups.reason(key.group_id))
             continue
         check.direct += stored.direct
         if stored.unclear:
@@ -276,8 +306,8 @@ def compare_with_state(
                 check.handed += last - first + 1
                 check.not_checked["records of a topic whose name is not known (--topic-id)"] += last - first + 1
                 continue
-            records = RecordRange(keys[0], first, last)
-            find_missing(index, HandedRecords(records, when.at_ms, when.answered_ms, when.is_under_way), letters, check)
+            handed = HandedRecords(RecordRange(keys[0], first, last), when.at_ms, when.answered_ms, when.is_under_way)
+            find_missing(index, handed, letters, check)
     for name, numbers in index.numbers.items():
         _find_unarchived(index, name, numbers, known.get(name, []), archived, check)
     return check

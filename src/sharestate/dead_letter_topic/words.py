@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -106,10 +107,15 @@ def check_lines(check: LetterCheck) -> Iterator[str]:
     if check.later:
         yield f"{counted(check.later, 'letter')} came after the {check.source} was read."
     if check.other_groups:
-        named = ", ".join(f"{group} {count:,}" for group, count in check.other_groups.most_common(_NAMED))
-        more = f", and {len(check.other_groups) - _NAMED} more" if len(check.other_groups) > _NAMED else ""
-        yield f"Not looked at are records of groups without a letter here: {named}{more}."
-        yield "  Name those whose queue this is (--group)."
+        yield f"Not looked at are records of groups with another queue: {_groups(check.other_groups)}."
+    if check.unknown_groups:
+        yield f"Whether this is the queue of groups without a letter is not known: {_groups(check.unknown_groups)}."
+        yield "  Name those whose queue this is (--group), and those that have another one (--other-group)."
+
+
+def _groups(records: Counter[str]) -> str:
+    named = ", ".join(f"{group} {count:,}" for group, count in records.most_common(_NAMED))
+    return named + (f", and {len(records) - _NAMED} more" if len(records) > _NAMED else "")
 
 
 def _and_more(ranges: int) -> Iterator[str]:

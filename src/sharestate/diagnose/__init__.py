@@ -6,7 +6,15 @@ They are made of histories, or of the state topic alone; two histories can be co
 
 from sharestate.diagnose.comparison import Change, Comparison, Measure, compare
 from sharestate.diagnose.diagnosis import Diagnosis, HistoryFacts, diagnose, read_facts
-from sharestate.diagnose.rule import DiagnosisFinding, DiagnosisPlace, DiagnosisRule, NotChecked, RuleNeed, Severity
+from sharestate.diagnose.rule import (
+    DiagnosisFinding,
+    DiagnosisPlace,
+    DiagnosisRule,
+    NotChecked,
+    RuleNeed,
+    Severity,
+    computed_lines,
+)
 from sharestate.diagnose.stored_rules import diagnose_stored
 
 __all__ = [
@@ -22,6 +30,7 @@ __all__ = [
     "RuleNeed",
     "Severity",
     "compare",
+    "computed_lines",
     "diagnose",
     "diagnose_stored",
     "read_facts",

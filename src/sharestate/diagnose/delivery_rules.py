@@ -11,12 +11,16 @@ from sharestate.diagnose.partition_facts import PartitionFacts
 from sharestate.diagnose.rule import DiagnosisRule, Evidence, RuleNeed, Severity, lasting, share
 from sharestate.explain.outcomes import End
 from sharestate.values.effects import Cause
+from sharestate.values.records import RecordState
 
 _FEWEST: Final = 20
 """Below so many deliveries that have ended, a part of them says nothing. [deliveries]"""
 
 _NAMED: Final = 3
 """The most members and ranges of records that a sentence names."""
+
+_OFTEN_US: Final = 1200 * 10**6
+"""Connections that are lost so often, or more often, are a client that is killed again and again. [µs]"""
 
 _HANGS_AFTER: Final = 3
 """At so many instants locks have to expire after the last acknowledgement of a member, until it hangs: a record that it
@@ -55,9 +59,28 @@ def _ended_at_work(facts: PartitionFacts) -> int:
 
 
 def _is_slow(facts: PartitionFacts) -> bool:
-    """Return whether members were seen to need about as long as the lock lasts, or longer."""
+    """
+    Return whether members were seen to need about as long as the lock lasts, or longer.
+
+    Where a part of the deliveries takes longer than the lock, about as many of those that were in time take nearly as
+    long: half of it at least. A single poll that was slow does not say that.
+    """
     deliveries = facts.deliveries
-    return deliveries.late.count > 0 or 2 * deliveries.processing.percentile(0.99) >= facts.lock_us
+    part = min(_expired_at_work(facts) / max(_ended_at_work(facts), 1), 0.5)
+    return deliveries.late.count > 0 or 2 * deliveries.processing.percentile(1 - max(part, 0.01)) >= facts.lock_us
+
+
+def _few_of_expired(facts: PartitionFacts) -> Evidence:
+    """Return the members that have lost nine in ten of the deliveries that expired, if they are a third or fewer."""
+    members = {name: each for name, each in facts.deliveries.members.items() if each.acknowledgements}
+    most = sorted(members, key=lambda name: -members[name].expired)
+    total, lost = sum(each.expired for each in members.values()), 0
+    for few, name in enumerate(most, 1):
+        lost += members[name].expired
+        if 10 * lost >= 9 * total:
+            names = first_few([facts.life.members.place(each) for each in most[:few]])
+            return {"few": few, "of": len(most), "lost": lost, "few_names": names} if 3 * few <= len(most) else {}
+    return {}
 
 
 def _lock_facts(facts: PartitionFacts) -> Evidence | None:
@@ -77,6 +100,7 @@ def _lock_facts(facts: PartitionFacts) -> Evidence | None:
         "late_median": lasting(late.percentile(0.5)) if late.count else None,
         "late_most": lasting(late.percentile(1)) if late.count else None,
         "wanted": ceil(1.5 * longest / 10**6) * 1000,
+        **_few_of_expired(facts),
     }
 
 
@@ -117,7 +141,8 @@ def _late_acknowledgements(facts: PartitionFacts) -> Evidence | None:
 def _sessions_lost(facts: PartitionFacts) -> Evidence | None:
     deliveries = facts.deliveries
     lost, in_all = deliveries.lost_with_sessions, deliveries.in_all
-    is_often = deliveries.lost_sessions > 1 and 100 * lost >= in_all
+    in_a_row = deliveries.lost_sessions >= _NAMED and facts.lasted_us <= deliveries.lost_sessions * _OFTEN_US
+    is_often = deliveries.lost_sessions > 1 and (100 * lost >= in_all or in_a_row)
     if not is_often and (in_all < _FEWEST or 10 * lost < in_all):
         return None
     return {"sessions": deliveries.lost_sessions, "lost": lost, "in_all": in_all, "part": share(lost, in_all)}
@@ -159,7 +184,23 @@ def _archived_at_limit(facts: PartitionFacts) -> Evidence | None:
 def _is_widespread(facts: PartitionFacts) -> bool:
     happened = facts.life.happened
     records = happened.outcomes[Cause.ARCHIVED_AT_LIMIT].records
-    return records >= _FEWEST and 10 * records >= happened.delivered.records
+    return records >= _FEWEST and (10 * records >= happened.delivered.records or _are_together(facts))
+
+
+def _are_together(facts: PartitionFacts) -> bool:
+    """Return whether nine in ten of the listed records that were given up lie in stretches of 20 or more."""
+    listed = facts.life.happened.lists()["archived"]
+    spans = sorted(each[:2] for each in listed if each.lived.outcome is Cause.ARCHIVED_AT_LIMIT)
+    together = stretch = in_all = 0
+    end = -1
+    for first, last in spans:
+        size = last - first + 1
+        is_next = 10 * (first - end - 1) <= stretch
+        stretch = stretch + size if is_next else size
+        if stretch >= _FEWEST:
+            together += size if stretch - size >= _FEWEST else stretch
+        in_all, end = in_all + size, last
+    return 10 * together >= 9 * in_all > 0
 
 
 def _poison_records(facts: PartitionFacts) -> Evidence | None:
@@ -171,7 +212,10 @@ def _outage(facts: PartitionFacts) -> Evidence | None:
 
 
 def _near_limit(facts: PartitionFacts) -> Evidence | None:
-    found = [each for each in facts.overview.near_limit if each.delivery_count > 1]
+    # a first delivery that is under way is nothing to be looked at, even if it is the last but one
+    found = [
+        each for each in facts.overview.near_limit if each.delivery_count > 1 or each.state is RecordState.AVAILABLE
+    ]
     if not found:
         return None
     return {
@@ -233,7 +277,8 @@ def _renewed_now(facts: PartitionFacts) -> Iterator[tuple[int, int]]:
 
 def _above_wanted(facts: PartitionFacts) -> Evidence | None:
     fetches, expired = facts.fetches, _expired_at_work(facts)
-    if 10 * fetches.above_wanted < fetches.with_records or not fetches.above_wanted:
+    is_often = 10 * fetches.above_wanted >= fetches.with_records or 10 * fetches.records_above >= fetches.records
+    if not fetches.above_wanted or not is_often:
         return None
     if 100 * expired < max(_ended_at_work(facts), 1):
         return None
@@ -251,14 +296,17 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         title="acquisition locks are shorter than processing takes",
         severity=Severity.WARNING,
         when="1 % of the deliveries to members that acknowledge have expired, of 20 at least, and they acknowledge"
-        " late, or need half of the lock's duration or more: then the 99th percentile is above it",
+        " late, or as many of those in time took half of the lock's duration or more: then the 99th percentile is above"
+        " it",
         source=f"{_LOCK}, [rule 10](rules.md#rule-10)",
         evidence="The locks of {expired:delivery} of {ended} ({part}) have expired after {lock}: so long or longer"
         " takes the 99th percentile of processing. What was done in time took {median}, at most {p99} for 99 %."
-        "[ {late:delivery} acknowledged late took {late_median}, and up to {late_most}.]",
-        advice="Set share.record.lock.duration.ms of the group to {wanted} (kafka-configs.sh --entity-type groups; the"
-        " broker's group.share.max.record.lock.duration.ms bounds it), have members renew locks (RENEW), or let a poll"
-        " return fewer records (max.poll.records).",
+        "[ {late:delivery} acknowledged late took {late_median}, and up to {late_most}.]"
+        "[ {lost} of the expired were those of {few:member} of {of}: {few_names}.]",
+        advice="[See first why {few_names} took so long, where others did not. ]Set share.record.lock.duration.ms of"
+        " the group to {wanted} (kafka-configs.sh --entity-type groups; the broker's"
+        " group.share.max.record.lock.duration.ms bounds it), have members renew locks (RENEW), or let a poll return"
+        " fewer records (max.poll.records).",
         needs=(RuleNeed.STATE, RuleNeed.TIMES),
         judge=_lock_too_short,
     ),
@@ -266,11 +314,12 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="left-unacknowledged",
         title="members leave records unacknowledged until their locks expire",
         severity=Severity.WARNING,
-        when="1 % of the deliveries to members that acknowledge have expired, of 20 at least, though these need less"
-        " than half of the lock's duration, and acknowledge nothing late: a longer lock would not help",
+        when="1 % of the deliveries to members that acknowledge have expired, of 20 at least, though not as many of"
+        " those in time took half of the lock's duration, and none was acknowledged late: a longer lock would not help",
         source="[rule 10](rules.md#rule-10), KIP-932 (acknowledging)",
         evidence="The locks of {expired:delivery} of {ended} ({part}) have expired after {lock}, though members"
-        " acknowledge the others after {median}, at most {p99} for 99 %, and none late.",
+        " acknowledge the others after {median}, at most {p99} for 99 %, and none late."
+        "[ {lost} of the expired were those of {few:member} of {of}: {few_names}.]",
         advice="Have the consumer release or reject what it fails to process: a record of which it says nothing waits"
         " {lock} for the next delivery. Look at exceptions between poll() and acknowledge().",
         needs=(RuleNeed.STATE, RuleNeed.TIMES),
@@ -308,7 +357,8 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="sessions-lost",
         title="connections are lost with records held",
         severity=Severity.WARNING,
-        when="more than one was lost, and with them 1 % of all deliveries; or 10 % with one",
+        when="more than one was lost, and with them 1 % of all deliveries; or 10 % with one; or 3 or more, and one in"
+        " 20 minutes or more often, however few were held: clients that are started again as often",
         source="KIP-932 (share sessions), [sessions](sessions.md)",
         evidence="{sessions:connection} ended without a word, with {lost:delivery} of {in_all} ({part}) held, which"
         " were"
@@ -333,7 +383,8 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="poison-records",
         title="records that nobody can process",
         severity=Severity.WARNING,
-        when="records were archived at the delivery limit, fewer than 20 or less than 10 % of those delivered",
+        when="records were archived at the delivery limit, fewer than 20, or less than 10 % of those delivered and not"
+        " 20 neighbors or more",
         source=f"{_LIMIT}, KAFKA-17541, [rule 20.3](rules.md#rule-20-3)",
         evidence="{records:record} of {delivered} ({part}) reached the limit of {limit:delivery} and were given up:"
         " {offsets} ({ends}).[ {letters:record} went to the dead-letter queue.]",
@@ -345,12 +396,13 @@ DELIVERY_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         name="given-up-in-numbers",
         title="records are given up in great numbers",
         severity=Severity.CRITICAL,
-        when="10 % of the records that were delivered, and 20 at least, were archived at the delivery limit: not the"
-        " records are to blame",
+        when="20 records or more were archived at the delivery limit, and they are 10 % of those delivered, or nine in"
+        " ten of them lie in stretches of 20 neighbors or more: what fails together has one cause",
         source=f"{_LIMIT}, [rule 20.3](rules.md#rule-20-3)",
         evidence="{records:record} of {delivered} ({part}) reached the limit of {limit:delivery} and were given up:"
         " {offsets} ({ends}).[ {letters:record} went to the dead-letter queue.]",
-        advice="What members need was away: stop consuming instead of failing, or raise share.delivery.count.limit"
+        advice="What members need was away, or a producer wrote them all wrong: log explain --offset {offset} says"
+        " when, and whose they were. Stop consuming instead of failing, or raise share.delivery.count.limit"
         " (group.share.max.delivery.count.limit bounds it). What was given up has to be produced again.",
         judge=_outage,
     ),

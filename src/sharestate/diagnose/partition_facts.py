@@ -49,6 +49,8 @@ class PartitionFacts:
         refused: How many of these were refused, by error.
         skipped: How many records of the log lie before the place where the group began. [records]
         deleted: How many records were deleted from the log before they were delivered. [records]
+        last_fetch_us: When a member has fetched last; None if that is not known. [µs since 1970]
+        pause_us: The longest time without a fetch, up to the last one. [µs]
         stable_us: How long the last stable offset has stood at the most with records behind it. [µs]
         stable_offset: Where that was.
         stable_refused: The fetches that came back empty meanwhile. [requests]
@@ -81,6 +83,8 @@ class PartitionFacts:
         self.answers = Durations()
         self.skipped = self.deleted = 0
         self.stable_us = self.stable_offset = self.stable_refused = 0
+        self.pause_us = 0
+        self.last_fetch_us: int | None = None
         self._leader: tuple[Any, Any] | None = None
         self._log_begin: int | None = None
         self._next_offset: int | None = None
@@ -189,6 +193,9 @@ class PartitionFacts:
 
     def _fetched(self, event: Event, rows: Sequence[OutputRow], *, had_more: bool) -> None:
         request = event.request or {}
+        if self.at_us is not None:
+            self.pause_us = max(self.pause_us, self.at_us - (self.last_fetch_us or self.at_us))
+            self.last_fetch_us = self.at_us
         had_more = had_more and request.get("max_records") != request.get("acquired_by_others", 0)
         self.fetches.apply(rows, request.get("max_records"), had_more=had_more)
         if self.fetches.empty_in_a_row:

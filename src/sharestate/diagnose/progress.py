@@ -148,6 +148,9 @@ class Fetches:
     above_wanted: int = 0
     """Those that have acquired at least twice what the member wanted. [requests]"""
 
+    records_above: int = 0
+    """What these have acquired. [records]"""
+
     most_above: tuple[int, int] = (0, 0)
     """What one has acquired at the most beyond what was wanted, and what was wanted. [records]"""
 
@@ -177,6 +180,7 @@ class Fetches:
             self.throttled_records += acquired
         if wanted is not None and 0 < 2 * wanted <= acquired:
             self.above_wanted += 1
+            self.records_above += acquired
             self.most_above = max(self.most_above, (acquired, wanted))
 
     @property
@@ -247,6 +251,14 @@ class Lag:
             wanted_us = begin_us + (end_us - begin_us) * quarter // 4
             found.append(min(self.samples, key=lambda each: abs(each.at_us - wanted_us)).lag)
         return (*found, self._last.lag)
+
+    @property
+    def least_of_last_quarter(self) -> int:
+        """The least lag of the last quarter of the time; 0 without samples."""
+        if self._last is None:
+            return 0
+        from_us = self._last.at_us - (self._last.at_us - self.samples[0].at_us) // 4
+        return min([self._last.lag, *(each.lag for each in self.samples if each.at_us >= from_us)])
 
 
 # ---- stalls

@@ -18,6 +18,10 @@ _US_PER_S: Final = 10**6
 _TRANSACTION_US: Final = 10 * _US_PER_S
 """How long a transaction may be open: Kafka Streams gives its producers 10 s (``transaction.timeout.ms``). [µs]"""
 
+_PAUSE_US: Final = 60 * _US_PER_S
+"""How long nobody may fetch where records wait: a consumer without work fetches every half a second
+(``fetch.max.wait.ms``). [µs]"""
+
 _FEWEST_FETCHES: Final = 50
 """Below so many fetches with something to get, a part of them says nothing. [requests]"""
 
@@ -99,12 +103,22 @@ def _empty(facts: PartitionFacts) -> Evidence | None:
     return {"empty": fetches.empty_with_records, "could": could, "part": part, "members": members}
 
 
+def _nobody_fetches(facts: PartitionFacts) -> Evidence | None:
+    last, since_us = facts.lag.last(), facts.last_fetch_us
+    if last is None or last.lag <= 0 or since_us is None or facts.at_us is None or any(facts.deliveries.held()):
+        return None
+    pause_us = facts.at_us - since_us
+    if pause_us < _PAUSE_US or pause_us < 2 * facts.pause_us:
+        return None
+    return {"lasted": lasting(pause_us), "lag": last.lag, "longest": lasting(facts.pause_us)}
+
+
 def _lag_grows(facts: PartitionFacts) -> Evidence | None:
     lags, last = facts.lag.quarters, facts.lag.last()
     if len(facts.lag.samples) < 16 or last is None or last.lag < 100:  # noqa: PLR2004 - see the rule
         return None
     steps = sorted(after - before for before, after in pairwise(lags))
-    if steps[1] * 20 < last.lag or steps[0] * 20 < -last.lag:
+    if steps[1] * 20 < last.lag or steps[0] * 20 < -last.lag or 2 * facts.lag.least_of_last_quarter < last.lag:
         return None
     first = facts.lag.samples[0]
     seconds = max((last.at_us - first.at_us) / _US_PER_S, 0.001)
@@ -351,12 +365,26 @@ PROGRESS_RULES: Final[tuple[DiagnosisRule[PartitionFacts], ...]] = (
         judge=_empty,
     ),
     DiagnosisRule(
+        name="nobody-fetches",
+        title="no member fetches, and records wait",
+        severity=Severity.CRITICAL,
+        when="at the end nobody has fetched for a minute, and for twice as long as at any time before, though there is"
+        " a lag and no member holds records: a consumer without work fetches every half a second (fetch.max.wait.ms)",
+        source="KIP-932 (fetching)",
+        evidence="Nobody has fetched for {lasted} at the end, and {lag:record} wait; before, the longest time without a"
+        " fetch was {longest}.",
+        advice="See whether the group has members (kafka-share-groups.sh --describe --members), and whether one of them"
+        " was assigned this partition; then why they have gone.",
+        needs=(RuleNeed.STATE, RuleNeed.TIMES, RuleNeed.LOG_END),
+        judge=_nobody_fetches,
+    ),
+    DiagnosisRule(
         name="lag-grows",
         title="the lag grows",
         severity=Severity.WARNING,
-        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, and has not"
-        " shrunk by"
-        " as much in the other one: a burst that is worked off does not look like this",
+        when="it is 100 or more at the end, has grown by 5 % of that in three quarters of the time, has not shrunk by"
+        " as much in the other one, and was never less than half of it in the last one: a burst that is worked off, or"
+        " a job that comes now and then, does not look like this",
         source="KIP-1226, [rule 20.4](rules.md#rule-20-4)",
         evidence="The lag went from {first} to {last} within {lasted}: {written} records a second were written, and"
         " {done}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -107,12 +107,14 @@ class DiagnosisFinding(NamedTuple):
         place: What it is about.
         facts: The facts of its sentences.
         at_us: The time of the last event, from which sentences count; None if it is not known. [µs since 1970]
+        computed: What settings were computed to change, in sentences; or why nothing was.
     """
 
     rule: DiagnosisRule[Any]
     place: DiagnosisPlace
     facts: Evidence
     at_us: int | None = None
+    computed: tuple[str, ...] = ()
 
     @property
     def evidence(self) -> str:
@@ -134,8 +136,18 @@ class DiagnosisFinding(NamedTuple):
             "facts": {name: each for name, each in self.facts.items() if each is not None},
             "evidence": self.evidence,
             "advice": self.advice,
+            "computed": list(self.computed) or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def computed_lines(findings: Iterable[DiagnosisFinding]) -> Iterator[str]:
+    """Yield what was computed about findings of a rule, once for each group, which is named if there are several."""
+    groups: dict[str, list[str]] = {}
+    for each in findings:
+        groups.setdefault(each.place.group_id, []).extend(each.computed)
+    for group_id, lines in groups.items():
+        yield from (f"group {group_id}: {line}" if len(groups) > 1 else line for line in lines)
 
 
 class NotChecked(NamedTuple):

@@ -18,13 +18,12 @@ from sharestate.history.events import Event
 from sharestate.history.record_states import OffsetRuns
 from sharestate.history.replay_budget import ReplayBudget
 from sharestate.history.rows import OutputRow
-from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
 from sharestate.partition.views import RecordRun
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import LATEST, Profile
-from sharestate.values.records import RecordState
+from sharestate.values.records import RecordState, is_near_limit
 
 _KEPT: Final = 64
 """The acquisitions from which on those below the SPSO are forgotten, and again at twice what is left: linear in all."""
@@ -218,5 +217,5 @@ class PartitionLife:
 def _near_limit(partition: SharePartition, runs: tuple[RecordRun, ...]) -> Iterator[NearLimit]:
     limit = partition.config.delivery_count_limit
     for run in runs:
-        if run.state not in TERMINAL and run.delivery_count >= limit - 1 > 0:
+        if is_near_limit(run.state, run.delivery_count, limit):
             yield NearLimit(run.first_offset, run.last_offset, run.state, run.delivery_count, limit)

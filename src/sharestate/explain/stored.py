@@ -10,11 +10,10 @@ from typing import Any, Final, NamedTuple
 from sharestate.coordinator import StoredState
 from sharestate.explain.sentences import UNSAID, Outlook, StatedReason, StoredReason, Unsaid
 from sharestate.explain.words import counted, duration, instant, sentence
-from sharestate.partition.record_machine import TERMINAL
 from sharestate.state_topic import RebuiltPartition, StateTopic, TopicRecord
 from sharestate.state_topic.rebuild import begins_state
 from sharestate.values.checks import integer
-from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit
 from sharestate.values.requests import StateBatch
 
 STORED_EXPLANATION_VERSION: Final = 1
@@ -297,7 +296,7 @@ def explain_stored(
     near = tuple(
         batch
         for batch in state.state_batches
-        if batch.delivery_state not in TERMINAL and batch.delivery_count >= delivery_count_limit - 1
+        if is_near_limit(batch.delivery_state, batch.delivery_count, delivery_count_limit)
     )
     findings = tuple(_findings(state, offset, delivery_count_limit, log_end_offset))
     return StoredExplanation(rebuilt, offset, () if life is None else life.moments, findings, near, log_end_offset)
@@ -324,7 +323,7 @@ def _findings(state: StoredState, offset: int, limit: int, log_end: int | None) 
         count = {"delivery_count": batch.delivery_count}
         reason = _OF_STATE.get(batch.delivery_state, StoredReason.UNREADABLE)
         yield StatedReason(reason, {**start, **count, "state": _named(batch.delivery_state)}, None)
-        if batch.delivery_state not in TERMINAL and batch.delivery_count >= limit - 1:
+        if is_near_limit(batch.delivery_state, batch.delivery_count, limit):
             yield StatedReason(StoredReason.LAST_DELIVERY, {**count, "limit": limit}, None)
     elif log_end is not None and offset >= log_end:
         yield StatedReason(StoredReason.NOT_APPENDED, {"log_end_offset": log_end}, None)

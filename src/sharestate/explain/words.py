@@ -48,11 +48,11 @@ def counted(count: int, noun: str) -> str:
     """
     Return a number of things in words.
 
-    >>> counted(1, "record"), counted(1200, "offset"), counted(2, "delivery")
-    ('1 record', '1,200 offsets', '2 deliveries')
+    >>> counted(1, "record"), counted(1200, "offset"), counted(2, "delivery"), counted(2, "fetch")
+    ('1 record', '1,200 offsets', '2 deliveries', '2 fetches')
     """
     if count != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
+        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{count:,} {noun}"
 
 

@@ -21,7 +21,7 @@ from sharestate.values.dead_letters import DeadLetterCause
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.list_slices import TupleLike
 from sharestate.values.named_tuples import new_tuple
-from sharestate.values.profiles import PROFILES
+from sharestate.values.profiles import ALL_PROFILES
 from sharestate.values.records import AbortedTransaction, AcquiredRecords, AcquireMode, ControlType, RecordBatch
 from sharestate.values.requests import StateBatch
 
@@ -221,7 +221,12 @@ _CONFIG: Final = Kind(
         Column("renew_acknowledge_enable", Scalar.BOOLEAN, "whether locks may be renewed"),
         Column("isolation", Scalar.TEXT, "the isolation level", values=tuple(ISOLATION_LEVELS)),
         Column("auto_offset_reset", Scalar.TEXT, "latest, earliest or by_duration with an ISO 8601 duration"),
-        Column("profile", Scalar.TEXT, "the rules from the next initialization on", values=tuple(PROFILES)),
+        Column(
+            "profile",
+            Scalar.TEXT,
+            "the rules from the next initialization on",
+            values=tuple(ALL_PROFILES),
+        ),
         Column("leader_epoch", Scalar.INT32, "the leader's epoch from the next initialization on"),
         Column("dlq_topic", Scalar.TEXT, "the topic of the dead-letter queue; empty for none"),
         Column(

@@ -109,11 +109,12 @@ class Interpreter:
         if self.expires_when_due and self.partition is not None and kind not in _ANSWERS:
             while self.expire_next():
                 pass
-        if kind not in self._HANDLERS:
+        handle = self._HANDLERS.get(kind)
+        if handle is None:
             message = f"expected one of {', '.join(KINDS)}, got {kind!r}"
             raise MalformedInputError(message, "kind")
         try:
-            self._HANDLERS[kind](self, event)
+            handle(self, event)
         except KeyError as error:
             message = "missing, or an unknown name"
             raise MalformedInputError(message, str(error.args[0])) from error
@@ -453,10 +454,11 @@ class Interpreter:
             number = self.writes.find(content)
             while number is None and self.expires_when_due and self.expire_next():
                 number = self.writes.find(content)
-            if number is None and self.writes.is_abandoned(content):
+            if number is not None:
+                return number
+            if self.writes.is_abandoned(content):
                 return None
-            if number is None:
-                number = self.writes.similar(content)
+            number = self.writes.similar(content)
         write = self.writes.by_number.get(number) if number is not None else None
         computed = None if write is None else content_of(write)
         if computed is None or not are_same(content, computed, is_head_late=request.get("is_head_late", False)):

@@ -95,11 +95,12 @@ class ReplayBudget:
 
     def count_event(self, event: Event, records: int, before: int) -> None:
         """Count an event: how many *records* its share partition has in flight that may be split, and had *before*."""
-        ranges, types = _named(event)
-        named = min(_RANGE * ranges, self._of_event)
-        work = max(0, self._of_event - _RANGE * _NAMED * types)
-        self._of_event = 0
-        self._work += _EVENT + _NAMED * named - records - work
+        self._work += _EVENT - records
+        if self._of_event:  # most events cost nothing but that
+            ranges, types = _named(event)
+            named = min(_RANGE * ranges, self._of_event)
+            self._work += _NAMED * named - max(0, self._of_event - _RANGE * _NAMED * types)
+            self._of_event = 0
         self.count_records(records, before)
 
     def count_records(self, records: int, before: int) -> None:
@@ -111,10 +112,8 @@ class ReplayBudget:
 
 def _named(event: Event) -> tuple[int, int]:
     """Return how many ranges of records an event names, and how many types of acknowledgements it has for them."""
-    ranges = types = 0
-    for fields in (event.request, event.response):
-        if fields:
-            ranges += sum(len(fields[name]) for name in _RANGES if name in fields)
-    if event.kind == "acknowledge" and event.request:
-        types = sum(len(types) for _, _, types in event.request.get("batches", ()))
-    return ranges, types
+    request, response = event.request or {}, event.response or {}
+    ranges = sum([len(fields[name]) for fields in (request, response) for name in _RANGES if name in fields])
+    if event.kind != "acknowledge":
+        return ranges, 0
+    return ranges, sum([len(types) for _, _, types in request.get("batches", ())])

@@ -30,12 +30,13 @@ from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.config import ShareConfig
 from sharestate.values.fetched_records import IsolationLevel
 from sharestate.values.offset_reset import read_auto_offset_reset
-from sharestate.values.profiles import PROFILES, Profile
+from sharestate.values.profiles import ALL_PROFILES, Profile
 from sharestate.values.requests import StateBatch, StateRun, WriteShareGroupState, runs_of
 from sharestate.values.snapshot import Snapshot
 
 REPLAY_STATE_VERSION: Final = 2
 """The version of the JSON form."""
+
 
 _MARK: Final = "sharestate_replay"
 
@@ -132,7 +133,7 @@ class Settings:
         if "dlq_topic" in request:
             changes["dead_letter_queue"] = bool(request["dlq_topic"])
         config = evolve(self.config, **changes)
-        profile = PROFILES[request["profile"]] if "profile" in request else self.profile
+        profile = ALL_PROFILES[request["profile"]] if "profile" in request else self.profile
         isolation = ISOLATION_LEVELS[request["isolation"]] if "isolation" in request else self.isolation
         self.config, self.profile, self.isolation = config, profile, isolation
         self.leader_epoch = request.get("leader_epoch", self.leader_epoch)
@@ -307,7 +308,7 @@ _read: Final[Check[ReplayState]] = record(
         "now_ms": Field(integer(0)),
         "lost": Field(nullable(row(text, nullable(text), text, nullable(_INTEGER), make=Loss))),
         "lacks": Field(list_of(_names(KINDS))),
-        "profile": Field(one_of(PROFILES)),
+        "profile": Field(one_of(ALL_PROFILES)),
         "config": Field(
             record(
                 {

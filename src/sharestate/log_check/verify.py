@@ -27,6 +27,7 @@ from sharestate.log_check.search_state import Counts, Defect
 from sharestate.log_check.settings_evidence import doubt
 from sharestate.log_check.unanswered import unanswered_fetch
 from sharestate.log_check.visible_log import VisibleLog
+from sharestate.values.records import unknown_state
 
 MakeBudget = Callable[[int], Budget]
 """Says what the check of a share partition may cost, by the number of its events."""
@@ -486,6 +487,10 @@ def hindrance(events: list[tuple[int, Event]], lacks: frozenset[str]) -> str | N
     unknown = dict.fromkeys(request["reason"] for request in requests if request["what"] in {"segments", "leader"})
     if unknown:
         return "; ".join(unknown)
+    for line, event in events:
+        said = {"write": event.request, "initialize": event.response}.get(event.kind) or {}
+        if (what := unknown_state(said.get("state_batches", ()))) is not None:
+            return f"{what}, in line {line}: a release of Kafka that is not known here has written it"
     if not any(event.kind == "log" for _, event in events):
         return "nothing is known of the topic's log: import it with its segments"
     return None

@@ -24,9 +24,9 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import UnreadableFileError
 from sharestate.state_topic import RebuiltPartition, StatePartition, TopicRecord
-from sharestate.state_topic.rebuild import TERMINAL, terminal_count
+from sharestate.state_topic.rebuild import TERMINAL, is_count_below_stored, is_count_beyond_log
 from sharestate.values.records import RecordState, SharePartitionKey
-from sharestate.values.requests import UNINITIALIZED_COUNT, StateBatch
+from sharestate.values.requests import StateBatch
 
 BELOW_STORED: Final = "below_stored"
 BEYOND_LOG: Final = "beyond_log"
@@ -109,13 +109,12 @@ class Happened:
         self.archived += newly_stored(known, value.state_batches, RecordState.ARCHIVED, start)
         if before is not None and not has_missed and _BEGINNING <= start < after.start_offset:
             self.passed += _not_done(known, start, after.start_offset)
-        if UNINITIALIZED_COUNT != after.delivery_complete_count < terminal_count(after):
+        if is_count_below_stored(after):
             self.miscounted = BELOW_STORED
 
     def take_log_end(self, state: StoredState, log_end_offset: int) -> bool:
         """Take over where the log ended after *state* was stored; return whether that proves the count wrong."""
-        is_proved = 0 <= log_end_offset - state.start_offset < state.delivery_complete_count
-        if not is_proved or state.start_offset < 0 or self.miscounted is not None:
+        if self.miscounted is not None or not is_count_beyond_log(state, log_end_offset):
             return False
         self.miscounted = BEYOND_LOG
         return True

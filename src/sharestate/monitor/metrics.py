@@ -291,7 +291,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
     Metric(
         name="near_limit_records",
-        help="Records that are not done and have one delivery left, or none.",
+        help="Records that were delivered, are not done, and have one delivery left, or none.",
         subject=SHARE_PARTITION,
         source=f"{_TOPIC_SOURCE}, {_CONFIGS}",
         samples=_value(lambda each: each.near_limit_count),

@@ -86,7 +86,7 @@ class PartitionReading(NamedTuple):
         unfinished_offset: The first offset at or above the SPSO that is not stored as done; None without an SPSO, or
             if it is the log end.
         unfinished_delivery_count: How often it was delivered, as far as that is stored. [deliveries]
-        near_limit_count: The records that are not done and have one delivery left, or none. [records]
+        near_limit_count: The records that were delivered and have one delivery left, or none. [records]
         in_flight_count: The offsets from the SPSO to the last one that is stored. [offsets]
         delivery_counts: How many records that are stored and not done were delivered how often.
         state_epoch: The epoch of the state.
@@ -241,7 +241,7 @@ def _of_share_partition(
         unfinished_offset=unfinished if has_unfinished else None,
         unfinished_delivery_count=_delivery_count(state, unfinished) if has_unfinished else 0,
         near_limit_count=rebuilt.count_near_limit(setting.delivery_count_limit),
-        in_flight_count=batches[-1].last_offset + 1 - state.start_offset if batches and state.start_offset >= 0 else 0,
+        in_flight_count=rebuilt.in_flight_count,
         delivery_counts=MappingProxyType(counts),
         state_epoch=state.state_epoch,
         leader_epoch=state.leader_epoch,
@@ -287,7 +287,8 @@ def _corrected_lag(
     done = state.delivery_complete_count if is_counted else stored
     deleted = max(log.start - state.start_offset, 0)
     deleted_done = done_count(state.state_batches, state.start_offset, log.start - 1) + done - stored
-    return log.stop - state.start_offset - done - max(deleted - deleted_done, 0)
+    # an unclean election may have cut the log off below the SPSO: then nothing is left
+    return max(log.stop - state.start_offset - done - max(deleted - deleted_done, 0), 0)
 
 
 def _of_state_partition(followed: FollowedPartition, around: ClusterReading) -> StatePartitionReading:

@@ -28,7 +28,8 @@ from sharestate.partition.record_machine import TERMINAL, Input, step
 from sharestate.values.config import ShareConfig
 from sharestate.values.records import RecordState
 
-_AVAILABLE, _ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED  # naming the class first costs as much as a call
+# naming the class first costs as much as a call
+_AVAILABLE, _ACQUIRED, _ACQUIRE = RecordState.AVAILABLE, RecordState.ACQUIRED, Input.ACQUIRE
 
 NO_MEMBER: Final = ""
 """The owner of records that no member holds."""
@@ -101,7 +102,7 @@ class Cell:
 
     def acquired(self, member_id: str, lock: Lock) -> Cell:
         """Return the cell after *member_id* has acquired it (rule 1.2)."""
-        state, count = step(self.state, Input.ACQUIRE, self.delivery_count)
+        state, count = step(self.state, _ACQUIRE, self.delivery_count)
         return Cell(state, count, member_id, lock)
 
     def renewed(self, lock: Lock) -> Cell:

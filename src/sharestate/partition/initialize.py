@@ -27,7 +27,7 @@ from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.state import FinalWrite, PartitionState
 from sharestate.partition.writes import issue_content
 from sharestate.values.effects import NOTHING, Cause, Effects
-from sharestate.values.records import RecordState
+from sharestate.values.records import RecordState, unknown_state
 from sharestate.values.requests import (
     UNINITIALIZED_START_OFFSET,
     PersistedState,
@@ -112,7 +112,8 @@ def _refusal(batches: Iterable[StateBatch], start: int, legal_states: Container[
         if last < first:
             return f"{where} is reversed"
         if state not in legal_states:
-            return f"{where} has state {state}, which is never persisted"
+            unknown = unknown_state([(first, last, state, 0)])
+            return unknown or f"{where} has state {state}, which is never persisted"
         previous_last = last
     return None
 

@@ -6,14 +6,17 @@ Commands record what they put in the place of what, as they do it; a change that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import compress, repeat
+from operator import add, is_not
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
-from sharestate.partition.batches import Batch
+from sharestate.partition.batches import Batch, is_uniform
 from sharestate.partition.cells import Cell
 from sharestate.partition.record_machine import Input
 from sharestate.values.effects import Cause, Transition
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 
 _CAUSES: Final[Mapping[Input, Cause]] = MappingProxyType(
@@ -32,6 +35,9 @@ _CAUSES: Final[Mapping[Input, Cause]] = MappingProxyType(
         Input.DEAD_LETTERED: Cause.DEAD_LETTERED,
     }
 )
+_Change: TypeAlias = tuple[Cause, RecordState, int, str, int | None, bool, int, int | None]
+"""What a transition says beside its range."""
+
 _MAKES_AVAILABLE: Final = frozenset({Input.RELEASE, Input.LOCK_TIMEOUT, Input.SESSION_CLOSE})
 
 
@@ -69,12 +75,8 @@ class TransitionRecorder:
         write: int | None = None,
     ) -> None:
         """Record each run of a range within *batch* whose cell is about to be replaced."""
-        runs = (
-            self._transition(first, last, replacements[cell], why, write)
-            for first, last, cell in batch.runs(first_offset, last_offset)
-            if cell in replacements
-        )
-        self._transitions += _merged(runs)
+        changes = {cell: self._change(after, why, write) for cell, after in replacements.items()}
+        self._record(batch, first_offset, last_offset, changes)
 
     def record_in_place(
         self,
@@ -85,23 +87,15 @@ class TransitionRecorder:
         write: int | None = None,
     ) -> None:
         """Record each run of a range within *batch* whose cell *why* has, as it stands."""
-        runs = (
-            self._transition(first, last, cell, why[cell], write)
-            for first, last, cell in batch.runs(first_offset, last_offset)
-            if cell in why
-        )
-        self._transitions += _merged(runs)
+        changes = {cell: self._change(cell, cause, write) for cell, cause in why.items()}
+        self._record(batch, first_offset, last_offset, changes)
 
     def record_all(self, batch: Batch, cause: Cause) -> None:
         """Record all of *batch* as it stands."""
         self.record_in_place(batch, batch.first_offset, batch.last_offset, dict.fromkeys(batch.distinct(), cause))
 
-    def _transition(
-        self, first_offset: int, last_offset: int, cell: Cell, why: Cause | Input, write: int | None
-    ) -> Transition:
-        return Transition(
-            first_offset,
-            last_offset,
+    def _change(self, cell: Cell, why: Cause | Input, write: int | None) -> _Change:
+        return (
             cause_of(why, cell) if isinstance(why, Input) else why,
             cell.state,
             cell.delivery_count,
@@ -112,14 +106,19 @@ class TransitionRecorder:
             write,
         )
 
-
-def _merged(transitions: Iterable[Transition]) -> list[Transition]:
-    """Return *transitions* with neighbors that differ in their offsets alone in one."""
-    merged: list[Transition] = []
-    for transition in transitions:
-        last = merged[-1] if merged else None
-        if last is not None and last.last_offset + 1 == transition.first_offset and last[2:] == transition[2:]:
-            merged[-1] = last._replace(last_offset=transition.last_offset)
-        else:
-            merged.append(transition)
-    return merged
+    def _record(self, batch: Batch, first_offset: int, last_offset: int, changes: Mapping[Cell, _Change]) -> None:
+        """Record the runs of a range within *batch* of which *changes* says the same; nothing of other cells."""
+        cells = batch.part(first_offset, last_offset)
+        if not batch.is_split or is_uniform(cells):
+            if cells[0] in changes:
+                self._transitions.append(new_tuple(Transition, (first_offset, last_offset, *changes[cells[0]])))
+            return
+        # C code goes through them, for neighbors may all differ. Equal changes become one object, and are told by that.
+        same = dict(zip(changes.values(), changes.values(), strict=True))
+        each = [*map({cell: same[change] for cell, change in changes.items()}.get, cells)]
+        ends = [*map(is_not, each, each[1:])]
+        firsts = (first_offset, *compress(range(first_offset + 1, last_offset + 1), ends))
+        lasts = (*compress(range(first_offset, last_offset), ends), last_offset)
+        runs = each[0], *compress(each[1:], ends)
+        ranges = compress(zip(firsts, lasts, strict=True), runs)
+        self._transitions += map(new_tuple, repeat(Transition), map(add, ranges, filter(None, runs)))

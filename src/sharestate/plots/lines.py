@@ -11,7 +11,7 @@ from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.share_partition import SharePartition
 from sharestate.persister import StoredState
 from sharestate.values.checks import brief_repr, refuse
-from sharestate.values.records import RecordState
+from sharestate.values.records import RecordState, unknown_state
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState
 from sharestate.values.snapshot import Snapshot
 
@@ -122,6 +122,8 @@ def _cut(first: int, last: int, start: int) -> tuple[tuple[int, int], ...]:
 
 
 def _of_stored(state: PersistedState | StoredState) -> OffsetLine:
+    if (what := unknown_state(state.state_batches)) is not None:
+        refuse(what, "state_batches")
     runs = tuple(Run(first, last, RecordState(value), count) for first, last, value, count in state.state_batches)
     start = state.start_offset
     marks = () if start == UNINITIALIZED_START_OFFSET else (Mark("SPSO", start, start - HALF),)

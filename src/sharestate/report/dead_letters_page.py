@@ -14,7 +14,7 @@ from typing import Final
 from sharestate.dead_letter_topic import RULES, LetterAnalysis, Pattern, PatternFinding, PatternRule
 from sharestate.dead_letter_topic.words import check_lines, copied_line, finding_line, headline, members_line
 from sharestate.explain.words import counted, duration, instant
-from sharestate.report.elements import list_of, read_part, strip_of, table_of, text_of
+from sharestate.report.elements import list_of, outline_of, read_part, strip_of, table_of, text_of
 
 _ROWS: Final = 200
 """How many rows a table has. [rows]"""
@@ -124,11 +124,8 @@ def _finding(analysis: LetterAnalysis, finding: PatternFinding, *, is_open: bool
 
 
 def _checks(analysis: LetterAnalysis) -> str:
-    said = {
-        f"Compared with the {check.source}": (line.strip().removeprefix("- ") for line in check_lines(check))
-        for check in analysis.checks
-    }
-    parts = [f"<h3>{text_of(title)}</h3>{list_of(list(lines))}" for title, lines in said.items()]
+    said = {f"Compared with the {check.source}": check_lines(check) for check in analysis.checks}
+    parts = [f"<h3>{text_of(title)}</h3>{outline_of(list(lines))}" for title, lines in said.items()]
     rows = [
         (check.source, *each.records.key, each.records.offsets, _at(each.at_ms))
         for check in analysis.checks

@@ -7,9 +7,9 @@ from itertools import groupby
 from string import Template
 from typing import Final
 
-from sharestate.diagnose import Diagnosis, DiagnosisFinding
+from sharestate.diagnose import Diagnosis, DiagnosisFinding, computed_lines
 from sharestate.explain.words import counted
-from sharestate.report.elements import Link, list_of, read_part, table_of, text_of
+from sharestate.report.elements import Link, list_of, outline_of, read_part, table_of, text_of
 
 _PLACES: Final = 50
 """How many share partitions of a finding are shown. [share partitions]"""
@@ -18,7 +18,7 @@ _NOT_CHECKED: Final = 500
 """How many rows the table of what was not checked has. [rows]"""
 
 
-def diagnosis_page(found: Diagnosis, *, title: str) -> str:
+def diagnosis_page(found: Diagnosis, *, title: str, of: str = "events") -> str:
     """
     Return a diagnosis as one page of HTML, which needs neither network nor other files nor scripts.
 
@@ -27,8 +27,9 @@ def diagnosis_page(found: Diagnosis, *, title: str) -> str:
     Args:
         found: What was found out.
         title: What was diagnosed: the name of a file.
+        of: What was read, in the plural: events, or records of the state topic.
     """
-    said = f"{counted(found.share_partitions, 'share partition')}, {counted(found.events, 'event')}"
+    said = f"{counted(found.share_partitions, 'share partition')}, {found.events:,} {of}"
     return Template(read_part("sections.html")).substitute(
         title=text_of(f"Diagnosis of {title}"),
         subtitle=text_of(said),
@@ -52,7 +53,7 @@ def _sections(found: Diagnosis) -> Iterator[str]:
         table = table_of(("rule", "where", "because"), rows_left)
         yield f'<section id="not-checked"><h2>Not checked</h2>{table}</section>'
     if found.notes:
-        yield f'<section id="notes"><h2>To know</h2>{list_of(found.notes)}</section>'
+        yield f'<section id="notes"><h2>To know</h2>{outline_of(found.notes)}</section>'
 
 
 def _section(findings: list[DiagnosisFinding], found: Diagnosis) -> str:
@@ -62,6 +63,8 @@ def _section(findings: list[DiagnosisFinding], found: Diagnosis) -> str:
     more = f"<p>and {left:,} more</p>" if left else ""
     is_grave = " stalled" if rule.severity.value == "critical" else ""
     advice = f"<h3>What to do</h3><p>{text_of(findings[0].advice)}</p>"
+    if computed := list(computed_lines(findings)):
+        advice += f"<h3>Computed</h3>{list_of(computed)}"
     badge = f'<p class="badge">{rule.severity.value}</p>'
     return (
         f'<section id="{rule.name}" class="finding{is_grave}"><h2>{text_of(rule.title)}</h2>{badge}'

@@ -59,6 +59,24 @@ def list_of(lines: Sequence[str], element: str = "ul") -> str:
     return f"<{element}>{items}</{element}>" if items else ""
 
 
+def outline_of(lines: Sequence[str]) -> str:
+    """
+    Return *lines* as a list; those that are indented by two spaces, or begin with a dash, are within the one before.
+
+    >>> outline_of(["a:", "  b:", "  - c", "d"])
+    '<ul><li>a:<ul><li>b:<ul><li>c</li></ul></li></ul></li><li>d</li></ul>'
+    """
+    parts: list[str] = []
+    depth = -1
+    for line in lines:
+        text = line.lstrip()
+        level = min((len(line) - len(text)) // 2 + text.startswith("- "), depth + 1)
+        parts.append("<ul>" if level > depth else "</li>" + "</ul></li>" * (depth - level))
+        parts.append(f"<li>{text_of(text.removeprefix('- '))}")
+        depth = level
+    return "".join([*parts, "</li></ul>" * (depth + 1)])
+
+
 def table_of(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """
     Return a table.

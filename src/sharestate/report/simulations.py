@@ -10,12 +10,14 @@ import altair as alt
 import vl_convert
 
 from sharestate.report.elements import list_of, read_part, table_of, text_of
-from sharestate.simulate import MEASURES, Advised, Fit, GridPoint, Spread, measure_text
+from sharestate.simulate import MEASURES, Advised, Fit, GridPoint, Spread, measure_text, parts_line
 
 CHARTED: Final = ("throughput", "latency_p95_ms", "duplicates", "wasted_ms")
 """The measures that are drawn."""
 
 _NOT_SHOWN: Final = frozenset({"seed", "ended"})
+"""What is no measure; how simulations have ended stands after these."""
+
 _MOST_POINTS: Final = 200
 """The most points that are drawn and listed; the others are in the JSON form."""
 
@@ -44,7 +46,7 @@ def simulation_page(
     shown = points[:_MOST_POINTS]
     seeds = max(len(point.results) for point in points)
     parts = [
-        "" if advised is None else _section("advice", "Advice", _advice(advised)),
+        "" if advised is None else _section("advice", "Advice", _advice(advised, fitted)),
         _section("results", "Results", _charts(shown) if len(shown) > 1 else "", _results(shown, fitted)),
         "" if fitted is None else _section("load", "The load, as the history shows it", _fitted(fitted)),
     ]
@@ -110,15 +112,24 @@ def _results(points: Sequence[GridPoint], fitted: Fit | None) -> str:
     measures = [name for name in MEASURES if name not in _NOT_SHOWN]
     if len(points) > few:
         axes = list(points[0].changes)
-        rows = [[*point.changes.values(), *(_cell(name, point.measure(name)) for name in measures)] for point in points]
-        return table_of([*axes, *(MEASURES[name] for name in measures)], rows)
+        rows = [
+            [*point.changes.values(), *(_cell(name, point.measure(name)) for name in measures), _ended(point)]
+            for point in points
+        ]
+        return table_of([*axes, *(MEASURES[name] for name in measures), MEASURES["ended"]], rows)
     observed = {} if fitted is None else fitted.observed
     heads = ["measure", *(["history"] if fitted else []), *map(_label, points)]
     rows = []
     for name in measures:
         seen = [measure_text(name, observed[name]) if name in observed else ""] if fitted else []
         rows.append([MEASURES[name], *seen, *(_cell(name, point.measure(name)) for point in points)])
+    rows.append([MEASURES["ended"], *([""] if fitted else []), *map(_ended, points)])
     return table_of(heads, rows)
+
+
+def _ended(point: GridPoint) -> str:
+    """Return how the simulations of a load have ended, each way once."""
+    return ", ".join(dict.fromkeys(result.ended for result in point.results))
 
 
 def _label(point: GridPoint) -> str:
@@ -132,10 +143,11 @@ def _cell(name: str, spread: Spread | None) -> str:
     return text if low == high else f"{text} ({low}..{high})"
 
 
-def _advice(advised: Advised) -> str:
+def _advice(advised: Advised, fitted: Fit | None) -> str:
+    of = "" if fitted is None else f'<p class="hint">{text_of(parts_line(fitted))}</p>'
     said = [each.sentence for each in advised.advice]
     nothing = "No setting that was tried would have been better with every seed."
-    return list_of(said or [nothing]) + list_of(advised.notes)
+    return of + list_of(said or [nothing]) + list_of(advised.notes)
 
 
 def _fitted(fitted: Fit) -> str:

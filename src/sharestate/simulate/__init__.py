@@ -19,7 +19,8 @@ from sharestate.simulate.distributions import (
     RecordedArrival,
     Times,
 )
-from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines
+from sharestate.simulate.finding_advice import SETTINGS_OF_RULES, advise_findings
+from sharestate.simulate.fitting import Fit, Fitted, fit, fit_lines, parts_line
 from sharestate.simulate.grid import GRID_VERSION, GridPoint, Spread, grid_json, grid_of, rows_of, spread_of, sweep
 from sharestate.simulate.load import LOAD_VERSION, Acknowledging, Load, settings_text
 from sharestate.simulate.result import ENDS, MEASURES, RESULT_VERSION, SimulationResult, measure_text
@@ -32,6 +33,7 @@ __all__ = [
     "LOAD_VERSION",
     "MEASURES",
     "RESULT_VERSION",
+    "SETTINGS_OF_RULES",
     "Acknowledging",
     "Advice",
     "Advised",
@@ -53,11 +55,13 @@ __all__ = [
     "Spread",
     "Times",
     "advise",
+    "advise_findings",
     "fit",
     "fit_lines",
     "grid_json",
     "grid_of",
     "measure_text",
+    "parts_line",
     "rows_of",
     "settings_text",
     "simulate",

@@ -7,14 +7,14 @@ A sentence is said where the candidate is better with every seed, so where the d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import attrs
 from attrs import frozen
 
 from sharestate.json_lines import Json
-from sharestate.simulate.load import SETTINGS, Acknowledging, Load, value_text
+from sharestate.simulate.load import SETTINGS, Acknowledging, Load, setting_words, value_text
 from sharestate.simulate.result import SimulationResult
 from sharestate.simulate.simulation import simulate
 from sharestate.values.checks import refuse
@@ -119,6 +119,8 @@ def advise(
     load: Load,
     seeds: Sequence[int] = DEFAULT_SEEDS,
     *,
+    settings: Collection[str] | None = None,
+    is_over: Callable[[], bool] = lambda: False,
     watch: Callable[[Iterable[Load]], Iterable[Load]] = iter,
 ) -> Advised:
     """
@@ -130,6 +132,8 @@ def advise(
     Args:
         load: The load.
         seeds: The seeds; at least two, or a difference may be chance.
+        settings: The settings that may be changed; all if None.
+        is_over: Whether no more loads are to be tried; a place to bound the time. A note names what was not tried.
         watch: Yields the loads that are tried; to show progress.
 
     Raises:
@@ -150,17 +154,23 @@ def advise(
     said: list[Advice] = []
     notes: list[str] = []
     for question in _questions(load, now):
-        if not question.loads:  # it is as small or as large as may be
-            continue
         setting = question.setting
-        candidates = [
-            Candidate(setting, _differing(load, each, setting), each, tuple(simulate(each, seed) for seed in seeds))
-            for each in watch(question.loads)
-        ]
+        if not question.loads or (settings is not None and setting not in settings):  # as small or large as may be
+            continue
+        candidates = []
+        for each in watch(question.loads):
+            if is_over():
+                break
+            results = tuple(simulate(each, seed) for seed in seeds)
+            candidates.append(Candidate(setting, _differing(load, each, setting), each, results))
+        if len(candidates) < len(question.loads):
+            tried = f"{len(candidates)} of {len(question.loads)} values"
+            notes.append(f"{setting_words(setting)}: nothing is said, as the time was over when {tried} were tried.")
+            continue
         best = _best(now, candidates, question)
         if best is None:
             tried = ", ".join(map(_values, candidates))
-            notes.append(f"{setting}: {tried}: {question.noun} not better with every seed.")
+            notes.append(f"{setting_words(setting)}: {tried}: {question.noun} not better with every seed.")
         else:
             said.append(best)
     said.sort(key=lambda each: -each.low)
@@ -260,17 +270,19 @@ def _advice(
 ) -> Advice:
     setting = candidate.setting
     value = value_text(setting, getattr(candidate.load, setting))
-    named = " with ".join(f"{name} {value_text(name, getattr(candidate.load, name))}" for name in candidate.changed)
+    named = " with ".join(
+        f"{setting_words(name)} {value_text(name, getattr(candidate.load, name))}" for name in candidate.changed
+    )
     before, after = _mean(now, question.measure), _mean(candidate.results, question.measure)
     throughput = _mean(candidate.results, "throughput") / max(_mean(now, "throughput"), 1e-9) - 1
     mean, low, high = math.fsum(gain) / len(gain), min(gain), max(gain)
     if question.rises:
-        effect = f"throughput {_signed(mean)} ({low:.0%} to {high:.0%} over {len(gain)} seeds)"
+        effect = f"throughput {_signed(mean)} ({_percent(low)} to {_percent(high)} over {len(gain)} seeds)"
     else:
         of = f"{_number(before)} {question.noun}" if question.measure != "latency_p95_ms" else _number(before) + " ms"
         avoided = "avoided" if question.measure != "latency_p95_ms" else "taken off the latency (95 %)"
         effect = (
-            f"{avoided} {mean:.0%} of {of} ({low:.0%} to {high:.0%} over {len(gain)} seeds);"
+            f"{avoided} {_percent(mean)} of {of} ({_percent(low)} to {_percent(high)} over {len(gain)} seeds);"
             f" throughput {_signed(throughput)}"
         )
     verb = "would have given" if question.rises else "would have"
@@ -303,7 +315,11 @@ def _number(value: float) -> str:
 
 
 def _signed(part: float) -> str:
-    return f"{part:+.0%}" if abs(part) >= 0.005 else "unchanged"  # noqa: PLR2004 - half a percent
+    return _percent(part, "+") if abs(part) >= 0.005 else "unchanged"  # noqa: PLR2004 - half a percent
+
+
+def _percent(part: float, sign: str = "-") -> str:
+    return f"{100 * part:{sign}.0f} %"
 
 
 def _mean(results: Sequence[SimulationResult], measure: str) -> float:

@@ -314,7 +314,7 @@ class RecordedArrival:
     def __str__(self) -> str:
         """Return the arrival in words."""
         records, span = sum(size for _, _, size in self.batches), self.batches[-1][0] / _US
-        return f"recorded: {records:,} records within {time_text(round(span, 3))}"
+        return f"recorded: {records:,} {'record' if records == 1 else 'records'} within {time_text(round(span, 3))}"
 
 
 def _numbers() -> Iterator[int]:

@@ -209,12 +209,12 @@ class _Fitting:
         seen = self._seen
         if seen.polls:
             size, often = seen.polls.most_common(1)[0]
-            self._know("poll_records", max(1, size), _often(often, seen.polls, "fetches"))
+            self._know("poll_records", max(1, size), _often(often, seen.polls, "fetch"))
             mode, often = seen.modes.most_common(1)[0]
-            self._know("acquire_mode", AcquireMode(mode), _often(often, seen.modes, "fetches"))
+            self._know("acquire_mode", AcquireMode(mode), _often(often, seen.modes, "fetch"))
         if seen.waits:
             wait, often = seen.waits.most_common(1)[0]
-            self._know("max_wait_ms", max(1, wait), _often(often, seen.waits, "fetches"))
+            self._know("max_wait_ms", max(1, wait), _often(often, seen.waits, "fetch"))
         else:
             self._assume("max_wait_ms", "the fetches do not say it")
 
@@ -260,7 +260,9 @@ class _Fitting:
         if each == 1 and median(answers) > 1:
             self._know("acknowledging", Acknowledging.EACH_RECORD, "most requests acknowledge one record of several")
         else:
-            self._know("acknowledging", Acknowledging.EACH_POLL, f"requests acknowledge {each:g} records, half of them")
+            self._know(
+                "acknowledging", Acknowledging.EACH_POLL, f"half of the requests acknowledge up to {_records(each)}"
+            )
 
     # ---- failures
 
@@ -276,16 +278,22 @@ class _Fitting:
         poison = min(seen.released_at_limit, records)
         released = max(0, seen.kinds[AcknowledgeType.RELEASE] - poison * limit)
         others = max(1, judged - poison * limit)
-        of = f"of {judged:,} acknowledged records"
+        of = f"of {counted(judged, 'acknowledged record')}"
         self._know(
-            "failure_rate", _rate(released, others), f"{released:,} were released {of}, and accepted later or not yet"
+            "failure_rate", _rate(released, others), f"{_were(released)} released {of}, and accepted later or not yet"
         )
-        self._know("poison_rate", _rate(poison, records), f"{poison:,} records of {records:,} were released to the end")
+        self._know(
+            "poison_rate",
+            _rate(poison, records),
+            f"{poison:,} of {_records(records)} {_verb(poison)} released to the end",
+        )
         rejected = seen.kinds[AcknowledgeType.REJECT]
-        self._know("reject_rate", _rate(rejected, others), f"{rejected:,} were rejected {of}")
+        self._know("reject_rate", _rate(rejected, others), f"{_were(rejected)} rejected {of}")
         crashes = len(seen.lost)
         self._know(
-            "crash_rate", _rate(crashes, seen.deliveries), f"{crashes:,} members have left with records that they held"
+            "crash_rate",
+            _rate(crashes, seen.deliveries),
+            f"sessions that ended with records held: {crashes:,}",
         )
         if crashes:
             self._assume("restart_ms", "the history does not say when another member was there in the place of one")
@@ -315,10 +323,10 @@ class _Fitting:
         if seen.settings.get("isolation") == "read_committed":
             self._notes.append("The group reads what is committed only; simulated records are visible at once.")
         if missing := seen.causes[Cause.GAP] + seen.causes[Cause.ABORTED]:
-            self._notes.append(f"{missing:,} records were markers, gaps or aborted; simulated ones are all there.")
+            self._notes.append(f"Markers, gaps or aborted: {_records(missing)}; simulated ones are all there.")
         gone = seen.causes[Cause.BELOW_LOG_START] + seen.causes[Cause.COMPACTED_AWAY]
         if gone:
-            self._notes.append(f"{gone:,} records have gone from the log; simulated ones stay there.")
+            self._notes.append(f"Gone from the log: {_records(gone)}; simulated ones stay there.")
 
     def _observed(self, load: Load) -> dict[str, float]:
         seen = self._seen
@@ -341,9 +349,22 @@ class _Fitting:
         }
 
 
+def _records(count: float) -> str:
+    return f"{count:,} records" if count % 1 else counted(int(count), "record")
+
+
+def _verb(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _were(count: int) -> str:
+    return f"{count:,} {_verb(count)}"
+
+
 def _often(count: int, counter: Counter[Any], what: str) -> str:
     total = counter.total()
-    return f"all {total:,} {what}" if count == total else f"{count:,} of {total:,} {what}"
+    of = counted(total, what)
+    return f"all {of}" if count == total > 1 else of if count == total else f"{count:,} of {of}"
 
 
 def _rate(count: int, of: int) -> float:
@@ -360,15 +381,21 @@ def _times_of(requests: Sequence[tuple[int, int]], request_ms: float) -> tuple[T
     if median(count for count, _ in requests) == 1:
         values = sorted(min(took / count, LONGEST_MS) for count, took in spent)
         step = max(1, math.ceil(len(values) / _KEPT_TIMES))
-        why = f"from an answer to the acknowledgement of the next record, {len(values):,} times"
+        why = f"from an answer to the acknowledgement of the next record, {counted(len(values), 'time')}"
         return Empirical([round(value, 3) for value in values[step // 2 :: step]]), why
     # If the times of records are independent, those of requests have the variance of one record, times their number.
     variance = math.fsum((took - count * mean) ** 2 / count for count, took in spent) / len(spent)
-    why = f"mean and spread of {len(spent):,} requests, as if the times of their records were independent"
+    why = f"mean and spread of {counted(len(spent), 'request')}, as if the times of their records were independent"
     if not mean or variance <= 0:
         return Constant(round(mean, 3)), why
     sigma = math.sqrt(math.log1p(variance / mean**2))
     return LogNormal(round(mean * math.exp(-(sigma**2) / 2), 6), min(5.0, round(sigma, 4))), why
+
+
+def parts_line(fitted: Fit) -> str:
+    """Return of what the parts in advice are parts, as a sentence."""
+    seen = counted(int(fitted.observed["duplicates"]), "duplicate")
+    return f"Parts are those of the simulated load, which is not the history itself; that has {seen}."
 
 
 def fit_lines(fitted: Fit) -> Iterable[str]:

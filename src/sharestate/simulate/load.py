@@ -73,7 +73,11 @@ def _same(value: Any) -> Any:  # noqa: ANN401 - as it is
 
 
 def _integer_of(text: str) -> int:
-    return int(text.replace(",", "").replace("_", ""))
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        message = f"expected a whole number such as 20 or 10,000, got {brief(text)}"
+        raise ValueError(message) from None
 
 
 def _whole_ms(text: str) -> int:
@@ -85,7 +89,11 @@ def _whole_ms(text: str) -> int:
 
 
 def _rate_of(text: str) -> float:
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        message = f"expected a rate such as 0.02 or 2%, got {brief(text)}"
+        raise ValueError(message) from None
 
 
 def _boolean_of(text: str) -> bool:
@@ -357,6 +365,16 @@ def read_change(change: str) -> tuple[str, Any]:
         raise MalformedInputError(message, "")
     setting = setting_name(name)
     return setting, read_value(setting, text)
+
+
+def setting_words(name: str) -> str:
+    """
+    Return what a setting is called: as Kafka calls it, or its own name.
+
+    >>> setting_words("lock_duration_ms"), setting_words("members")
+    ('share.record.lock.duration.ms', 'members')
+    """
+    return SETTINGS[name].metadata["kafka"] or name
 
 
 def value_text(name: str, value: Any) -> str:  # noqa: ANN401 - a value of the setting

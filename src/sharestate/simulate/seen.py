@@ -190,7 +190,7 @@ class SeenPartition:
             case "initialize" if self.start_offset is None and event.response and "error" not in event.response:
                 self.start_offset = self._replay.partition.start_offset if self._replay.partition else 0
             case "fetch":
-                self._take_fetch(event)
+                self._take_fetch(event, rows)
             case "acknowledge":
                 self._take_acknowledgement(event)
             case _:
@@ -220,7 +220,7 @@ class SeenPartition:
         elif cause is Cause.SESSION_CLOSED:
             seen.lost.add((event.member_id or member_id, event.time_us))
 
-    def _take_fetch(self, event: Event) -> None:
+    def _take_fetch(self, event: Event, rows: Iterable[OutputRow]) -> None:
         seen, request = self._seen, event.request or {}
         if event.member_id is None or request.get("max_records") == 0:
             return
@@ -236,7 +236,9 @@ class SeenPartition:
                 seen.waits[request["max_wait_ms"]] += 1
         if not self._has_log and request.get("batches"):
             self._append(request["batches"], event.time_us)
-        acquired = (event.response or {}).get("acquired") or ()
+        acquired = (event.response or {}).get("acquired")
+        if acquired is None:  # a program need not write down what follows from the events
+            acquired = [(row.values[0], row.values[1], None) for row in rows if row.kind == "acquisition"]
         records = sum(last - first + 1 for first, last, _ in acquired)
         answered_us = event.done_us or event.time_us
         if records and answered_us is not None:

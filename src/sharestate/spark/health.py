@@ -73,9 +73,8 @@ def health_table(  # noqa: PLR0913 - what an operator may set, by name
     states = rebuild_state(records, profile=profile, partitions=partitions)
     rows = _with_blocked_offsets(states, count_records(records))
     rows = _with_lag(rows.join(_start_offsets(records), [*_STATE_PARTITION, "last_offset"], "left"), log_ends)
-    near_limit = delivery_count_limit - 1
     rows = rows.withColumn("terminal_records", _count(_is_terminal)).withColumn(
-        "records_near_limit", _count(lambda batch: ~_is_terminal(batch) & (batch["delivery_count"] >= near_limit))
+        "records_near_limit", _count(lambda batch: _is_near_limit(batch, delivery_count_limit))
     )
     is_stuck = (F.col("changes_since") >= stuck_after) & (F.col("terminal_records") > 0)
     return shaped(rows.withColumn("is_stuck", is_stuck), HEALTH)
@@ -147,6 +146,12 @@ def _with_lag(rows: DataFrame, log_ends: DataFrame | None) -> DataFrame:
 
 def _is_terminal(batch: Column) -> Column:
     return batch["delivery_state"].isin(int(RecordState.ACKNOWLEDGED), int(RecordState.ARCHIVED))
+
+
+def _is_near_limit(batch: Column, limit: int) -> Column:
+    """Return what ``is_near_limit`` does."""
+    is_deliverable = batch["delivery_state"].isin(int(RecordState.AVAILABLE), int(RecordState.ACQUIRED))
+    return is_deliverable & (batch["delivery_count"] >= max(limit - 1, 1))
 
 
 def _count(is_counted: Callable[[Column], Column]) -> Column:

@@ -25,7 +25,7 @@ from sharestate.coordinator import (
     StoredState,
 )
 from sharestate.errors import MalformedInputError, RecordFormatError, UnknownRecordTypeError, UnreadableFileError
-from sharestate.values.records import RecordState, SharePartitionKey
+from sharestate.values.records import RecordState, SharePartitionKey, is_near_limit, unknown_state
 from sharestate.values.requests import UNINITIALIZED_COUNT, UNINITIALIZED_START_OFFSET
 
 if TYPE_CHECKING:
@@ -80,6 +80,16 @@ def terminal_count(state: StoredState) -> int:
     return sum(last - first + 1 for first, last, of_record, _ in state.state_batches if of_record in TERMINAL)
 
 
+def is_count_below_stored(state: StoredState) -> bool:
+    """Return whether the delivery complete count is lower than the number of records that are stored as done."""
+    return UNINITIALIZED_COUNT != state.delivery_complete_count < terminal_count(state)
+
+
+def is_count_beyond_log(state: StoredState, log_end_offset: int) -> bool:
+    """Return whether the delivery complete count is higher than the number of records from the SPSO to the log end."""
+    return state.start_offset >= 0 and 0 <= log_end_offset - state.start_offset < state.delivery_complete_count
+
+
 class RebuiltPartition(NamedTuple):
     """
     A share partition as the topic has it.
@@ -107,17 +117,28 @@ class RebuiltPartition(NamedTuple):
         """The number of records that are terminal, and wait for the SPSO to pass them. [records]"""
         return terminal_count(self.state)
 
+    @property
+    def unknown_state(self) -> str | None:
+        """The first delivery state that no known release stores, and where; None if there is none."""
+        return unknown_state(self.state.state_batches)
+
     def is_stuck(self, change_count: int) -> bool:
         """Return whether so many changes have left the SPSO where it is, although terminal records wait behind it."""
         return self.change_count >= change_count and self.terminal_count > 0
 
     def count_near_limit(self, delivery_count_limit: int) -> int:
-        """Return how many records that are not terminal have one delivery left, or none."""
+        """Return how many records have been delivered, and have one delivery left or none. [records]"""
         return sum(
             last - first + 1
             for first, last, state, count in self.state.state_batches
-            if state not in TERMINAL and count >= delivery_count_limit - 1
+            if is_near_limit(state, count, delivery_count_limit)
         )
+
+    @property
+    def in_flight_count(self) -> int:
+        """From the SPSO to the last record of which something is stored; 0 without an SPSO. [offsets]"""
+        start, batches = self.state.start_offset, self.state.state_batches
+        return max(batches[-1].last_offset + 1 - start, 0) if batches and start >= 0 else 0
 
     def lag(self, log_end_offset: int) -> int | None:
         """
@@ -179,6 +200,7 @@ class StatePartition:
         last_offset: The offset of the last record; None if there is none.
         counts: The number of records of each kind: "snapshot", "update", "tombstone" and "unknown". [records]
         starts: Since when each share partition has its SPSO.
+        last_timestamp_ms: The greatest timestamp of a record; None if no file says it. [ms since 1970]
     """
 
     def __init__(self, number: int | None, profile: CoordinatorProfile) -> None:
@@ -189,6 +211,7 @@ class StatePartition:
         self.last_offset: int | None = None
         self.counts: Counter[str] = Counter()
         self.starts: dict[SharePartitionKey, StandingStart] = {}
+        self.last_timestamp_ms: int | None = None
 
     def share_partitions(self) -> Iterator[RebuiltPartition]:
         """Yield the share partitions that are stored in it, in the order in which they came up."""
@@ -247,6 +270,8 @@ class StatePartition:
             logged.refuse(f"offset {offset} follows offset {self.last_offset}", "offset")
         record = self._replayed(offset, logged)
         self.last_offset = offset
+        if logged.timestamp_ms is not None:
+            self.last_timestamp_ms = max(logged.timestamp_ms, self.last_timestamp_ms or 0)
         if self.first_offset is None:
             self.first_offset = offset
         return record
@@ -346,6 +371,12 @@ class StateTopic:
             self._batches_left += _BATCHES_OF_RECORD - (0 if state is None else len(state.state_batches))
             self.bytes_by_group[record.key.group_id] += len(logged.key) + len(logged.value or b"")
         return record
+
+    @property
+    def last_timestamp_ms(self) -> int | None:
+        """The greatest timestamp of a record; None if no file says it. [ms since 1970]"""
+        times = (partition.last_timestamp_ms for partition in self.partitions.values())
+        return max((each for each in times if each is not None), default=None)
 
     def share_partitions(self) -> list[RebuiltPartition]:
         """Return every share partition, by group, topic and partition."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 
 from attrs import field, frozen
 
-from sharestate.values.checks import brief_repr, expect, integer, refuse, rows
+from sharestate.values.checks import a_tuple, brief_repr, expect, integer, refuse, rows
 from sharestate.values.list_slices import CheckedBatches
 from sharestate.values.records import AbortedTransaction, RecordBatch, is_batch_after, refuse_batch
 from sharestate.values.transaction_index import TransactionIndex
@@ -25,13 +25,18 @@ class IsolationLevel(Enum):
     """They are archived as they are acquired."""
 
 
+_FIELDS: Final = len(RecordBatch._fields)
+
+
 def _record_batches(batches: Iterable[RecordBatch]) -> Sequence[RecordBatch]:
     if isinstance(batches, CheckedBatches):  # which fetches of one record after the other share
         return batches
-    batches = rows(batches, RecordBatch, "batches")
+    batches = a_tuple(batches, RecordBatch, "batches")
     previous = -1
     for index, batch in enumerate(batches):
-        if not is_batch_after(batch, previous):
+        is_whole = type(batch) is RecordBatch and len(batch) == _FIELDS  # one by one: there is usually one
+        if not is_whole or not is_batch_after(batch, previous):
+            rows(batches, RecordBatch, "batches")
             refuse_batch(batch, previous, f"batches[{index}]")
         previous = batch.last_offset
     return batches

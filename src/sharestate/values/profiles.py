@@ -237,7 +237,7 @@ class Profile:
 
     def __repr__(self) -> str:
         """Return the constant of a profile that has one, such as ``KAFKA_4_4.healed``; else all of its fields."""
-        if PROFILES.get(self.name) != self:
+        if ALL_PROFILES.get(self.name) != self:
             return fields_repr(self)
         release = self.name.removesuffix(_HEALED)
         return constant_name(release) + ".healed" * (release != self.name)
@@ -284,4 +284,19 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
         )
     }
 )
-"""Every profile by its name."""
+"""Every profile of a release, and the KIP's, by its name."""
+
+KAFKA_TRUNK: Final = evolve(KAFKA_4_4, name="kafka-trunk")
+"""
+Kafka's trunk at 06d492d81361, of 2026-08-22; experimental: no release has it, and it follows trunk.
+
+Leaders do what those of 4.4.0 do; what is new are rules of the share coordinator and the group coordinator.
+"""
+
+EXPERIMENTAL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+    {profile.name: profile for profile in (KAFKA_TRUNK, KAFKA_TRUNK.healed)}
+)
+"""The profiles that no release has, by their names; they are not in ``PROFILES``."""
+
+ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **EXPERIMENTAL_PROFILES})
+"""Those of the releases and the experimental ones, by their names."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from attrs import field, frozen
 
 from sharestate.values.checks import MAX_INT64, MIN_INT64, expect, integer, number, refuse, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_OFFSET: Final = MAX_INT64 - 1
 """The largest offset of a record: the one after it, where the SPSO goes once the record is done, is an offset too."""
@@ -72,6 +75,40 @@ class RecordState(IntEnum):
 
     ARCHIVED = 4
     """It was rejected, delivered too often, or is gone from the log. Terminal."""
+
+
+def is_near_limit(state: int, delivery_count: int, delivery_count_limit: int) -> bool:
+    """
+    Return whether a record has been delivered, and has one delivery left or none.
+
+    One that is ARCHIVING or terminal has had its last one.
+
+    >>> is_near_limit(RecordState.AVAILABLE, 4, 5), is_near_limit(RecordState.AVAILABLE, 3, 5)
+    (True, False)
+    >>> is_near_limit(RecordState.ARCHIVING, 5, 5), is_near_limit(RecordState.AVAILABLE, 0, 1)
+    (False, False)
+    """
+    return state in _DELIVERABLE and delivery_count >= max(delivery_count_limit - 1, 1)
+
+
+_DELIVERABLE: Final = frozenset({RecordState.AVAILABLE, RecordState.ACQUIRED})
+
+
+def unknown_state(states: Iterable[tuple[int, int, int, int]]) -> str | None:
+    """
+    Return which of *states* is the first that ``RecordState`` has not, and where; None if it has all of them.
+
+    >>> unknown_state([(0, 4, 2, 1), (10, 14, 5, 1)])
+    'unknown delivery state 5 at 10-14'
+
+    Args:
+        states: First and last offset, number of the delivery state, and delivery count of each range.
+    """
+    named = ((first, last, state) for first, last, state, _ in states if state not in _NUMBERS)
+    return next((f"unknown delivery state {state} at {first}-{last}" for first, last, state in named), None)
+
+
+_NUMBERS: Final = frozenset(map(int, RecordState))
 
 
 class AcquireMode(Enum):

@@ -8,7 +8,10 @@ from sharestate.history.synthetic import life
 
 def test_the_commands_are_those_of_a_replay() -> None:
     """What is noted of a replay and repeated leads to the same share partitions."""
-    for each in noted(life(1, 300)):
+    partitions = noted(life(1, 300))
+
+    assert partitions
+    for each in partitions:
         repeated = list(each.repeated())
         for command, args, keywords in repeated:
             command(*args, **keywords)

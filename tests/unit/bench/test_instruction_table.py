@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,18 +15,24 @@ from attrs import evolve
 from bench import instruction_table as program
 from bench.bytecodes import bytecodes
 from bench.instruction_table import GROWN, NOT_CHECKED, TABLE, Counted, TableError, differences, read, unchecked, write
-from bench.workloads import WHOLE, WORKLOADS
+from bench.jvm.library import ROOT
+from bench.rows import OF_RECORD
+from bench.workloads import WHOLE
+from sharestate.partition.locks import Lock, Locks
 
 BEFORE = Counted(
     python="3.11",
     build="Python 3.11.7 built with GCC 12.2.0",
-    instructions=dict.fromkeys(WORKLOADS, 100_000),
-    bytecodes={name: {"partition.acquire.plan": 900.0, "values.effects.make": 100.0} for name in WORKLOADS},
+    instructions=dict.fromkeys(OF_RECORD, 100_000),
+    bytecodes={name: {"partition.acquire.plan": 900.0, "values.effects.make": 100.0} for name in OF_RECORD},
 )
 
 
+COMPILED = evolve(BEFORE, bytecodes={})
+
+
 def with_whole(instructions: int, **functions: float) -> Counted:
-    """Return what was counted before, but for the workload that is acknowledged whole."""
+    """Return what was counted before, but for the row of what is acknowledged whole."""
     changed = {name.replace("__", "."): count for name, count in functions.items()}
     return evolve(
         BEFORE,
@@ -59,12 +68,12 @@ def test_growth_in_c_is_said_to_be_there() -> None:
 
 
 def test_a_saving_has_to_be_kept() -> None:
-    """A workload that takes less than the table says is named, else later growth would hide in it."""
+    """A row that takes less than the table says is named, else later growth would hide in it."""
     assert [*differences(BEFORE, with_whole(90_000))] == ["whole: 100,000 -> 90,000 instructions (-10.0 %)"]
 
 
 def test_another_version_of_python_is_not_compared() -> None:
-    """Nothing is said of a workload, but why neither count was checked."""
+    """Nothing is said of a row, but why neither count was checked."""
     now = evolve(with_whole(200_000, values__effects__make=900), python="3.13", build="Python 3.13.1")
 
     assert [*differences(BEFORE, now)] == []
@@ -82,6 +91,19 @@ def test_another_build_of_the_same_version_has_its_bytecodes_compared() -> None:
         "whole: 1,000 -> 1,100 bytecodes (+10.0 %)",
         "    values.effects.make: 100 -> 200 bytecodes",
     ]
+
+
+def test_a_compiled_library_has_no_bytecodes_to_compare() -> None:
+    """It executes none, which is no saving."""
+    assert [*differences(BEFORE, COMPILED)] == []
+    assert unchecked(BEFORE, COMPILED) == ["bytecodes: not checked, because the library is compiled"]
+
+
+def test_instructions_are_not_missed_where_bytecodes_alone_were_asked_for() -> None:
+    """Bytecodes that are as in the table are all that has to be."""
+    now = evolve(BEFORE, instructions={}, build="Python 3.11.2")
+
+    assert [*differences(BEFORE, now)] == unchecked(BEFORE, now, bytecodes_only=True) == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +125,7 @@ def test_the_exit_status_says_what_came_of_it(  # noqa: PLR0913 - three of them 
 ) -> None:
     """As in the table, changed, and not checked have one each."""
     write(tmp_path / "table.json", BEFORE)
-    monkeypatch.setattr(program, "counted", lambda: now)
+    monkeypatch.setattr(program, "counted", lambda *, bytecodes_only: now if not bytecodes_only else None)
     monkeypatch.setattr("sys.argv", ["table", "--table", str(tmp_path / "table.json")])
 
     with pytest.raises(SystemExit) as ended:
@@ -122,12 +144,12 @@ def test_a_file_that_is_no_table_is_refused(text: str, tmp_path: Path) -> None:
         read(tmp_path / "table.json")
 
 
-def test_the_table_of_record_has_every_workload(tmp_path: Path) -> None:
+def test_the_table_of_record_has_every_row(tmp_path: Path) -> None:
     """It has both counts of each, and is written as it is read."""
     table = read(TABLE)
     write(tmp_path / "again.json", table)
 
-    assert {*table.instructions} == {*table.bytecodes} == {*WORKLOADS}
+    assert {*table.instructions} == {*table.bytecodes} == {*OF_RECORD}
     assert json.loads((tmp_path / "again.json").read_text("utf-8")) == json.loads(TABLE.read_text("utf-8"))
 
 
@@ -139,3 +161,39 @@ def test_bytecodes_are_counted_by_function_and_alike_each_time() -> None:
     assert counted == bytecodes(WHOLE)
     assert counted["partition.share_partition.SharePartition.acknowledge"] > 0
     assert sys.gettrace() is before
+
+
+def test_a_slow_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a function of the core does more than it has to, the row fails and the function is the first one named."""
+    before = evolve(BEFORE, bytecodes={**BEFORE.bytecodes, WHOLE: bytecodes(WHOLE)})
+    release = Locks.release
+
+    def slow(locks: Locks, lock: Lock, holders: int) -> None:
+        for _ in range(50):
+            pass
+        release(locks, lock, holders)
+
+    monkeypatch.setattr(Locks, "release", slow)
+    row, first, *_ = differences(before, evolve(before, bytecodes={**before.bytecodes, WHOLE: bytecodes(WHOLE)}))
+
+    assert row.startswith("whole: ")
+    assert "test_a_slow_down_is_named.<locals>.slow" in first
+
+
+@pytest.mark.parametrize("seed", ["1", "4711"])
+def test_bytecodes_are_the_same_with_every_seed_of_hashes_and_in_every_directory(seed: str, tmp_path: Path) -> None:
+    """A copy of the library in another directory, with other hashes, executes as many in each function."""
+    for package in ("bench", "src/sharestate"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    asked = (
+        "import json, sharestate; from bench.bytecodes import bytecodes; "
+        f"print(json.dumps([sharestate.__file__, bytecodes({WHOLE!r})]))"
+    )
+    paths = os.pathsep.join((str(tmp_path / "src"), str(tmp_path)))
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONHASHSEED": seed}
+    command = [sys.executable, "-P", "-c", asked]
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    file, counted = json.loads(printed.stdout)
+    assert Path(file).is_relative_to(tmp_path)
+    assert counted == bytecodes(WHOLE)

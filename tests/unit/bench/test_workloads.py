@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import instructions, workloads
+from bench.jvm.library import ROOT, THIS_TREE
 from bench.machine import configured, python_build
 from bench.partitions import acknowledge_all, acquire, opened
 from bench.workloads import EVERY_BATCH, READINGS, RECORDS, RUNS, WORKLOADS, repeated
@@ -88,7 +89,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 def test_what_python_needs_to_start_cancels_out() -> None:
     """A batch takes the difference of two runs by the difference of their lengths."""
     assert instructions.lacking() is None
-    assert instructions.instructions("whole", RUNS, ()) == 1_000
+    assert instructions.instructions("whole", (THIS_TREE, ROOT)) == 1_000
 
 
 @pytest.mark.usefixtures("fake")
@@ -96,7 +97,7 @@ def test_what_python_needs_to_start_cancels_out() -> None:
 def test_a_count_that_fails_says_why() -> None:
     """What was written to standard error becomes the message."""
     with pytest.raises(instructions.NotCountedError, match="no such tool"):
-        instructions.instructions("whole", RUNS, ())
+        instructions.instructions("whole", (THIS_TREE, ROOT))
 
 
 def test_without_valgrind_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

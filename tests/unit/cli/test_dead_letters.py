@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
 
 from sharestate import SharePartitionKey, StateBatch
-from sharestate.broker_log.live_settings import LiveSettings
 from sharestate.cli.commands import sharestate
 from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, encode_record
 from sharestate.coordinator.wire import topic_id_text
@@ -58,7 +61,8 @@ def test_it_says_what_came_and_what_is_lost() -> None:
 
 def test_the_document_has_the_same_numbers() -> None:
     """With all groups, rules and findings."""
-    found = document(QUEUE, RECORDED / "data", *STATE_GIVEN, *NAMED, "--interval", "0.4")
+    others = ("--other-group", "strays")
+    found = document(QUEUE, RECORDED / "data", *STATE_GIVEN, *NAMED, *others, "--interval", "0.4")
     by_rule = {each["rule"]: each["records"] for each in found["findings"]}
 
     assert (found["dead_letters"], found["topic"], found["not_checked"]) == (1, QUEUE, [])
@@ -75,12 +79,15 @@ def test_the_document_has_the_same_numbers() -> None:
 def test_the_exit_code_is_the_gravest() -> None:
     """0 if all was checked and is there, 1 if something is lost, 2 if something was not checked, or not read."""
     orders = ("--topic-id", "orders=PYtH_lhPRMK9oVo1bMxcGQ", "--state", STATE, "--queue-copied-last")
-    whole = dead_letters("dlq.orders", BROKER, *orders)
+    strays = document("dlq.orders", BROKER, *orders)["checks"][0]["unknown_groups"]
+    whole = dead_letters("dlq.orders", BROKER, *orders, *(word for each in strays for word in ("--other-group", each)))
     lost = dead_letters("dlq.orders", BROKER, *orders, "--group", "g3-plain")
+    unknown = dead_letters("dlq.orders", BROKER, *orders)
     unchecked = dead_letters("dlq.orders", BROKER)
     unread = dead_letters("dlq.nothing", BROKER)
 
-    assert [each.exit_code for each in (whole, lost, unchecked, unread)] == [0, 1, 2, 2]
+    assert strays["g3-plain"] == 6
+    assert [each.exit_code for each in (whole, lost, unknown, unchecked, unread)] == [0, 1, 2, 2, 2]
     assert unchecked.stdout.splitlines()[-2:] == [
         "Not checked:",
         "  lost letters: the state topic is not given (--state)",
@@ -98,6 +105,15 @@ def test_what_a_torn_file_does_not_show_is_not_lost(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "0 have lost it" in result.output
+
+
+def test_json_lines_need_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only log segments are read with the record reader of another library."""
+    monkeypatch.setitem(sys.modules, "sharestate.segments", None)
+    result = dead_letters(QUEUE, RECORDED / "kcat.jsonl.gz")
+
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert result.stdout.startswith("dlq.sorters: 72 letters of 72 records")
 
 
 def test_a_plan_and_a_page_are_written(tmp_path: Path) -> None:
@@ -120,6 +136,7 @@ def test_a_plan_and_a_page_are_written(tmp_path: Path) -> None:
     [
         (("q",), "Letters are read from files or with --bootstrap"),
         (("q", BROKER, "--bootstrap", "127.0.0.1:1"), "Letters are read from files or with --bootstrap"),
+        (("q", BROKER, "--group", "g", "--other-group", "g"), "--group and --other-group both name g."),
         (("q", BROKER, "--topic-id", "orders"), "expected NAME=ID, got 'orders'"),
         (("q", BROKER, "--interval", "0"), "--interval"),
         (("q", BROKER, "--interval", "nan"), "'nan' is not a finite number."),
@@ -164,6 +181,23 @@ def a_state(group_id: str, *batches: tuple[int, int, int, int]) -> list[tuple[by
     return [encode_record(StateRecord(key, value)) for value in values]
 
 
+def answer_queues(monkeypatch: pytest.MonkeyPatch, queues: Mapping[str, str | KafkaError]) -> None:
+    """Have brokers answer which queue groups have, or with an error."""
+
+    def described(_: AdminClient, asked: Sequence[ConfigResource], **__: object) -> dict[ConfigResource, Future[Any]]:
+        futures: dict[ConfigResource, Future[Any]] = {each: Future() for each in asked}
+        for resource, future in futures.items():
+            queue = queues[resource.name]
+            if isinstance(queue, KafkaError):
+                future.set_exception(KafkaException(queue))
+            else:
+                name = "errors.deadletterqueue.topic.name"
+                future.set_result({name: ConfigEntry(name, queue)})
+        return futures
+
+    monkeypatch.setattr(AdminClient, "describe_configs", described)
+
+
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     """A cluster with a queue, in which two of a group's letters are missing, and all of another one's."""
@@ -174,8 +208,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
         for key, value in a_state(group_id, (3, 3, 3, 5), (3, 3, 4, 5), (50, 53, 3, 5), (50, 53, 4, 5)):
             brokers.write(TOPIC, 0, key, value)
     monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe({"orders": TOPIC_ID}))
-    queues = {"strays": {"dlq_topic": "dlq.q"}, "others": {"dlq_topic": "dlq.other"}}
-    monkeypatch.setattr(LiveSettings, "of", lambda _, group_id: queues[group_id])
+    answer_queues(monkeypatch, {"strays": "dlq.q", "others": "dlq.other"})
     brokers.write("orders", 0, b"k", b"v")
     return brokers
 
@@ -197,6 +230,35 @@ def test_a_live_cluster_is_read(brokers: Brokers) -> None:
     assert check["other_groups"] == {"others": 5}
     assert found["patterns"] == {"poison record": 3, "outage": 0, "cannot be told": 1}
     assert len(found["partitions"]) == 4
+
+
+def test_a_group_whose_settings_are_not_shown_is_not_checked(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that may not describe groups does not know whose queue it is; it says so, and ends with 2."""
+    answer_queues(
+        monkeypatch, {"strays": KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "others": "dlq.other", "g": "dlq.q"}
+    )
+    result = dead_letters("dlq.q", "--bootstrap", brokers.address, "--other-group", "g")
+    (check,) = document("dlq.q", "--bootstrap", brokers.address)["checks"]
+
+    assert (check["unknown_groups"], check["other_groups"]) == ({"strays": 5}, {"others": 5})
+    assert "5 records of groups without a letter here: the cluster does not say whether this is" in result.stdout
+
+
+def test_a_cluster_that_says_nothing_of_settings_leaves_groups_unchecked(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason that it gives, and the exit code of what is not checked where nothing else is lost."""
+    fresh = Brokers()
+    fresh.write_letters("dlq.q", [Planted(7, group="gone", topic="orders")], partition=1)
+    for key, value in a_state("strays", (3, 3, 3, 5), (3, 3, 4, 5)):
+        fresh.write(TOPIC, 0, key, value)
+    answer_queues(monkeypatch, {"strays": KafkaError(KafkaError._TIMED_OUT)})  # noqa: SLF001 - its public name
+    result = dead_letters("dlq.q", "--bootstrap", fresh.address)
+
+    assert brokers.address != fresh.address
+    assert result.exit_code == 2
+    assert "1 record of groups without a letter here: whether this is their queue is not known: " in result.stdout
+    assert "timed out" in result.stdout.lower()
 
 
 def test_a_cluster_without_a_state_topic_is_not_checked(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:

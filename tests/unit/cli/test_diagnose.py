@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient
 
 from sharestate.cli.commands import sharestate
 from sharestate.diagnose import diagnose, read_facts
+from sharestate.state_topic.cluster import Cluster
 from tests.support.hand_made_stories import Story
+from tests.support.mock_brokers import TOPIC, Brokers
+from tests.support.watched_cluster import WatchedCluster, snapshot, update
 
 DATA: Final = Path(__file__).parents[2] / "data"
 BAD, GOOD = DATA / "diagnose/bad.jsonl.gz", DATA / "diagnose/good.jsonl.gz"
@@ -121,12 +127,72 @@ def test_the_page_has_what_the_command_prints(tmp_path: Path) -> None:
     assert "<script" not in text
 
 
-def test_the_state_topic_is_judged() -> None:
-    """Of segments of a broker, with what they do not say."""
-    result = run("--state", DATA / "segments")
+def test_what_was_computed_is_printed_and_on_the_page(tmp_path: Path) -> None:
+    """And in the document: what was computed, or why nothing was."""
+    page = tmp_path / "page.html"
+    said = "nothing, because the simulated load is not like the history: duplicates: "
+    result = run(BAD, "--advise", "--html", page)
+    document = json.loads(run(BAD, "--advise", "--json").stdout)
+
+    assert f"  Computed: {said}" in result.stdout
+    assert f"<h3>Computed</h3><ul><li>{said}" in page.read_text()
+    assert document["findings"][0]["computed"][0].startswith(said)
+    assert "computed" not in document["findings"][1]
+
+
+def test_the_state_topic_is_judged(tmp_path: Path) -> None:
+    """Of segments of a broker, with what they do not say; on the page, too, where that is a list of its own."""
+    page = tmp_path / "page.html"
+    result = run("--state", DATA / "segments", "--html", page)
+
+    assert "records of the topic</p>" in page.read_text()
+    assert "<li>The state topic does not say:<ul><li>who holds records" in page.read_text()
 
     assert "The state topic does not say:" in result.stdout
     assert result.exit_code in {1, 2}
+
+
+def test_how_long_an_spso_stands_is_said(tmp_path: Path) -> None:
+    """Up to the last record of the topic: it came at 1 s, and the last change is of 12 s."""
+    cluster = WatchedCluster()
+    cluster.write(snapshot(5))
+    for offset in range(6, 17):
+        cluster.write(update(5, (offset, offset, 2, 1), complete=offset - 5))
+    lines = [
+        {
+            "key": base64.b64encode(each.key).decode(),
+            "value": base64.b64encode(each.value or b"").decode(),
+            "statePartition": 0,
+            "offset": each.offset,
+            "timestamp": 1000 + (each.timestamp_ms or 0),
+        }
+        for each in cluster.records({0: range(12)})
+    ]
+    topic = tmp_path / "state.jsonl"
+    topic.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    result = run("--state", topic)
+
+    assert (
+        "The SPSO stands at 5 for 11 s, through 11 changes of the state; 11 records behind it are done."
+        in result.stdout
+    )
+
+
+def test_a_cluster_is_asked_for_the_settings_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records are near the limit that the group has; an option says otherwise."""
+    brokers = Brokers()
+    watched = WatchedCluster()
+    watched.write(snapshot(0, (0, 3, 0, 2)))
+    for key, value in watched.logs[0]:
+        brokers.write(TOPIC, 0, key, value)
+    said = {"share.delivery.count.limit": "3", "share.partition.max.record.locks": "200"}
+    monkeypatch.setattr(Cluster, "group_configs", lambda *_, **__: {"g": said})
+    monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe({"orders": UUID(bytes=bytes(range(16)))}))
+    asked = json.loads(run("--bootstrap", brokers.address, "--json").stdout)
+    told = json.loads(run("--bootstrap", brokers.address, "--json", "--delivery-limit", "9").stdout)
+
+    assert [each["facts"] for each in asked["findings"]] == [{"records": 4, "offset": 0, "limit": 3}]
+    assert (told["findings"], any("Assumed" in note for note in asked["notes"])) == ([], False)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +202,12 @@ def test_the_state_topic_is_judged() -> None:
         ((BAD, "--state", DATA / "segments"), "Give either a history, or --bootstrap or --state."),
         (("--state", DATA / "segments", "--against", BAD), "--against compares two histories"),
         ((DATA / "README.md",), "expected a name that ends with"),
+        (("--state", DATA / "segments", "--profile", "kafka-4.3"), "--profile is for a history; what the state topic"),
+        (("--state", DATA / "segments", "--advise"), "--advise is for a history"),
+        ((BAD, "--against", GOOD, "--advise"), "goes without --html and --advise"),
+        ((BAD, "--delivery-limit", "3"), "--delivery-limit is for the state topic"),
+        ((BAD, "--max-record-locks", "3"), "--max-record-locks is for the state topic"),
+        ((BAD, "--command-config", BAD), "--command-config is for the state topic"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: tuple[str | Path, ...], message: str) -> None:

@@ -16,7 +16,8 @@ from sharestate.cli.exits import run_command
 
 VECTORS = Path(__file__).parents[2] / "data/vectors/section22"
 AGREES = VECTORS / "ex-10-a.jsonl"
-STATE = Path(__file__).parents[2] / "data/coordinator/state-4.4.0.jsonl"
+DATA = Path(__file__).parents[2] / "data"
+STATE = DATA / "coordinator/state-4.4.0.jsonl"
 SHARESTATE = [sys.executable, "-m", "sharestate"]
 
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
@@ -62,6 +63,14 @@ def test_memory_that_is_not_there_ends_with_2(
 
     assert run_command(hungry) == 2
     assert capsys.readouterr().err == "Error: there is not enough memory\n"
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The system's own words say not which of several files it is."""
+    page = tmp_path / "nowhere" / "page.html"
+    result = shell("", "diagnose", DATA / "diagnose/good.jsonl.gz", "--html", page)
+
+    assert (result.returncode, result.stderr.decode()) == (2, f"Error: {page}: No such file or directory\n")
 
 
 @needs_full

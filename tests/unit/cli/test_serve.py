@@ -53,6 +53,19 @@ def test_share_coordinators_are_served_too() -> None:
     assert served(combine, "coordinator") == [{"result": [[0, 9, 2, 1]]}]
 
 
+def test_what_no_release_has_is_served_by_its_name() -> None:
+    """Under trunk's rules an initialization that comes again writes nothing; under those of 4.4 a record."""
+    entry = '{"topic":"AAECAwQFBgcICQoLDA0ODw","partition":0,"state_epoch":1,"start_offset":5}'
+    initialize = f'{{"op":"initialize","group":"g","entries":[{entry}]}}\n'
+    story = '{"op":"open","topics":{"AAECAwQFBgcICQoLDA0ODw":1},"now":1000}\n' + 2 * initialize
+    written = {
+        name: [len(each["records"]) for each in served(story, "coordinator", "--profile", name)]
+        for name in ("kafka-4.4", "kafka-trunk")
+    }
+
+    assert written == {"kafka-4.4": [0, 1, 1], "kafka-trunk": [0, 1, 0]}
+
+
 def test_share_sessions_are_served_too() -> None:
     """With the argument 'sessions', requests are for the share sessions of a broker; healed ones differ."""
     fetch = '{"op":"fetch","group":"g","member":"m","partitions":[["AAECAwQFBgcICQoLDA0ODw",0]%s]}'

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -66,11 +68,40 @@ def test_advice_is_sentences(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = ran("--set", "records=500", "--set", "lock=4s", "--advise", "--seeds", 2, "--html", page)
 
-    (sentence,) = (line for line in result.output.splitlines() if line.startswith("lock_duration_ms"))
+    (sentence,) = (line for line in result.output.splitlines() if line.startswith("share.record.lock.duration.ms"))
     assert "would have avoided" in sentence
     assert sentence in page.read_text()
     idle = ran("--set", "records=100", "--set", "arrival=constant:5/s", "--set", "members=2", "--advise")
     assert "No setting that was tried would have been better with every seed." in idle.output
+
+
+def test_the_page_says_what_the_command_says(tmp_path: Path) -> None:
+    """How simulations have ended, and of what the parts in the advice are parts."""
+    page = tmp_path / "page.html"
+    result = ran("--like", TWO, "--group", "load-1", "--advise", "--seeds", 2, "--html", page)
+    (parts,) = (line for line in result.output.splitlines() if line.startswith("Parts are those of the simulated load"))
+
+    assert "<td>ended</td><td></td><td>done</td>" in re.sub(r' data-head="[^"]*"', "", page.read_text())
+    assert f'<p class="hint">{parts}</p>' in page.read_text()
+
+
+def test_what_was_simulated_is_printed_though_the_page_cannot_be_written(tmp_path: Path) -> None:
+    """Hours of simulations are not lost for it."""
+    result = ran(*SMALL, "--html", tmp_path / "nowhere" / "page.html")
+
+    assert isinstance(result.exception, FileNotFoundError)  # which ends the program with 2
+    assert "│ duplicates" in result.output
+
+
+def test_an_extra_that_is_missing_is_said_before_anything_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages need one that draws charts."""
+    monkeypatch.setitem(sys.modules, "sharestate.report.simulations", None)
+    monkeypatch.setattr("sharestate.cli.simulate.sweep", lambda *_, **__: pytest.fail("was simulated"))
+    result = ran(*SMALL, "--html", tmp_path / "page.html")
+
+    assert (result.exit_code, result.stdout) == (2, "")
 
 
 def test_json_has_everything() -> None:

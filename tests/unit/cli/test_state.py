@@ -22,8 +22,10 @@ from sharestate.cli.commands import sharestate
 from sharestate.coordinator import COORDINATOR_4_4
 from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.state_topic import StateTopic, StateTopicFile
-from tests.support.mock_brokers import Brokers
+from sharestate.state_topic.cluster import Cluster
+from tests.support.mock_brokers import TOPIC, Brokers
 from tests.support.terminals import on_terminal
+from tests.support.watched_cluster import WatchedCluster, snapshot
 
 DATA = Path(__file__).parents[2] / "data"
 DUMP = DATA / "coordinator" / "state-4.3.1.jsonl"
@@ -214,6 +216,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
         brokers.write("txn", 0, b"k", b"%d" % number)
     known = {"txn": UUID(bytes=topic_id_bytes(TOPIC_ID))}
     monkeypatch.setattr(AdminClient, "describe_topics", brokers.describe(known))
+    monkeypatch.setattr(Cluster, "group_configs", lambda *_, **__: {})
     return brokers
 
 
@@ -239,6 +242,24 @@ def test_rebuild_shows_the_lag(brokers: Brokers) -> None:
 
     assert "log end ┃ lag" in shown
     assert "log end" not in state("rebuild", DUMP).stdout
+
+
+def test_limits_are_those_of_the_groups(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster says them, so what is near the limit is what a monitor counts; an option comes first."""
+    watched = WatchedCluster()
+    watched.write(snapshot(0, (0, 3, 0, 1)))
+    for key, value in watched.logs[0]:
+        brokers.write(TOPIC, 0, key, value)
+    monkeypatch.setattr(Cluster, "group_configs", lambda *_, **__: {"g": {"share.delivery.count.limit": "2"}})
+
+    def near(*options: str) -> str:
+        """Return what is near the limit of a group."""
+        rows = state("rebuild", "--bootstrap", brokers.address, *options).stdout.splitlines()
+        (row,) = (row for row in rows if row.startswith("│ g ") and row.count("│") > 3)
+        return row.split("│")[-3].strip()
+
+    (explained,) = json_lines(state("explain", "--bootstrap", brokers.address, "--group", "g", "--json"))
+    assert (near(), near("--delivery-limit", "5"), explained["near_limit"]) == ("4", "", [[0, 3, 0, 1]])
 
 
 def test_rebuild_says_since_before_where_older_records_are_gone(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from sharestate.coordinator import (
     COORDINATOR_4_3,
     COORDINATOR_4_4,
     COORDINATOR_PROFILES,
+    COORDINATOR_TRUNK,
     CoordinatorConfig,
     CoordinatorProfile,
     Outcome,
@@ -176,6 +177,23 @@ def test_an_initialization_starts_anew(profile: CoordinatorProfile) -> None:
     )
     assert (coordinator.state.leader_epoch, coordinator.state.highest_leader_epoch) == (0, 5)
     assert code(coordinator.write(leader=4, state=3)) == "FENCED_LEADER_EPOCH"
+
+
+def test_trunk_ignores_an_initialization_that_changes_nothing() -> None:
+    """An equal one writes nothing, another start offset does (ShareCoordinatorShardTest, commit 1df8219b3b66)."""
+    coordinator = Coordinator(COORDINATOR_TRUNK)
+    written = [len(coordinator.begin(state_epoch=5, start_offset=start).records) for start in (10, 10, 20)]
+
+    assert written == [1, 0, 1]
+
+
+def test_trunk_still_forgets_what_was_written_after_an_initialization() -> None:
+    """Once a leader has moved the start offset, the initialization that comes again is not equal any more (C2)."""
+    coordinator = led(COORDINATOR_TRUNK)
+    coordinator.write((52, 56, 2, 1), start=50)
+
+    assert len(coordinator.begin(start_offset=10).records) == 1
+    assert (coordinator.state.start_offset, coordinator.state.state_batches) == (10, ())
 
 
 @pytest.mark.parametrize(("start_offset", "complete"), [(-1, -1), (0, 0), (100, 0)])

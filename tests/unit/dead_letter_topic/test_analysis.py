@@ -82,7 +82,8 @@ def test_a_history_finds_lost_letters_without_the_state_topic() -> None:
     (check,) = recorded().checks
 
     assert (check.handed, check.found, check.lost) == (75, 72, 0)
-    assert list(check.not_checked.values()) == [len(LOST)]
+    assert list(check.not_checked.values()) == [len(LOST), 1]
+    assert check.unknown_groups == {"strays": 1}
 
 
 def test_duplicates_are_marked() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import pytest
@@ -16,6 +16,7 @@ from sharestate.dead_letter_topic import (
     LetterCheck,
     LetterFiles,
     Pattern,
+    QueueGroups,
     QueueReading,
     RecordRange,
     ShareKey,
@@ -60,12 +61,18 @@ def archived_of(records: Sequence[TopicRecord]) -> ArchivedRecords:
     return archived
 
 
-def at_broker(queue: str, *group_ids: str) -> LetterAnalysis:
-    """Return what a queue of the broker of 4.4.0 says, which was copied when all was over."""
+def at_broker(queue: str, *group_ids: str, but: Collection[str] = ()) -> LetterAnalysis:
+    """
+    Return what a queue of the broker of 4.4.0 says, which was copied when all was over.
+
+    *group_ids* have this queue, too, and all others but *but* have another one.
+    """
     archived = archived_of(list(in_log_order(state_topic_files(STATE))))
     contents = read_contents(LetterFiles(letter_files(queue, BROKER)))
-    state = StateGiven(archived=archived, names=BROKERS_NAMES, group_ids=group_ids)
-    return analyze_letters(queue, contents, state=state, reading=AFTER)
+    others = archived.group_ids() - set(group_ids) - set(but)
+    groups = QueueGroups(group_ids=group_ids, other_group_ids=others)
+    state = StateGiven(archived=archived, names=BROKERS_NAMES)
+    return analyze_letters(queue, contents, groups=groups, state=state, reading=AFTER)
 
 
 def ranges(found: Sequence[Any]) -> list[tuple[str, int, int]]:
@@ -105,13 +112,28 @@ def test_letters_that_were_too_large_are_lost() -> None:
     assert ranges(check.lost_ranges) == [("g-tiny", 0, 5)]
 
 
-def test_groups_without_a_letter_are_not_looked_at() -> None:
-    """Nobody knows whose queue it is: they are named."""
-    (check,) = at_broker("dlq.two").checks
+def test_groups_with_another_queue_are_not_looked_at() -> None:
+    """They are named, and that is no reason for a doubt."""
+    analysis = at_broker("dlq.two")
+    (check,) = analysis.checks
 
     assert {"g4", "g5", "g6"}.isdisjoint(check.other_groups)
     assert check.other_groups["g3-plain"] == 6
-    assert check.lost == 0
+    assert (check.lost, check.unknown_groups, analysis.exit_code) == (0, {}, 0)
+
+
+def test_groups_without_a_letter_are_not_checked_where_nobody_knows_whose_queue_it_is() -> None:
+    """What they handed over may be lost: the broker refused all six records of this one (R36)."""
+    analysis = at_broker("dlq.orders", but=["g3-plain"])
+    (check,) = analysis.checks
+
+    assert (check.unknown_groups, check.lost, analysis.exit_code) == ({"g3-plain": 6}, 0, 2)
+    assert analysis.doubts == [
+        (
+            "state topic: 6 records of groups without a letter here: whether this is their queue is not known"
+            " (--group, --other-group)"
+        ),
+    ]
 
 
 def test_what_a_broker_has_not_finished_is_under_way() -> None:
@@ -126,7 +148,8 @@ def test_a_topic_without_a_name_is_not_checked() -> None:
     """The state topic has ids only, and letters have names."""
     archived = archived_of(list(in_log_order(state_topic_files(STATE))))
     contents = read_contents(LetterFiles(letter_files("dlq.orders", BROKER)))
-    analysis = analyze_letters("dlq.orders", contents, state=StateGiven(archived=archived), reading=AFTER)
+    groups, state = QueueGroups(other_group_ids=archived.group_ids()), StateGiven(archived=archived)
+    analysis = analyze_letters("dlq.orders", contents, groups=groups, state=state, reading=AFTER)
 
     assert analysis.exit_code == 2
     assert analysis.doubts == [
@@ -143,8 +166,8 @@ def test_the_recorded_queue_has_lost_what_the_broker_refused() -> None:
     archived = archived_of(list(in_log_order(state_topic_files(RECORDED / "data"))))
     (topic_id,) = {key.topic_id for key in archived.stored}
     contents = read_contents(LetterFiles(letter_files("dlq.sorters", RECORDED / "kcat.jsonl.gz")))
-    state = StateGiven(archived=archived, names={topic_id: "parcels"}, group_ids=["strays"])
-    analysis = analyze_letters("dlq.sorters", contents, interval_ms=400, state=state, reading=AFTER)
+    groups, state = QueueGroups(group_ids=["strays"]), StateGiven(archived=archived, names={topic_id: "parcels"})
+    analysis = analyze_letters("dlq.sorters", contents, interval_ms=400, groups=groups, state=state, reading=AFTER)
     (check,) = analysis.checks
 
     assert sorted(ranges(check.lost_ranges)) == [("sorters", LOST[0], LOST[-1]), ("strays", 0, 0)]

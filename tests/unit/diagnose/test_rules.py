@@ -209,6 +209,17 @@ def lagging(written: int) -> Story:
     return story
 
 
+def gone(seconds: float) -> Story:
+    """Return a story whose only member is not there for so long at the end, while records go on arriving."""
+    story = Story(log=100)
+    for _ in range(5):
+        story.work("m1", 0.5)
+    story.happens("close", "m1")
+    story.wait(seconds)
+    story.write(10)
+    return story
+
+
 def transaction(seconds: float) -> Story:
     """Return a story of a transaction that is open for so long, with records behind it."""
     story = Story(isolation="read_committed", record_lock_duration_ms=30_000)
@@ -378,6 +389,7 @@ CASES: Final[dict[str, tuple[Case, Case]]] = {
     "window-full-of-held-records": (told(full, "held"), told(full, "worked")),
     "spso-held-back": (told(held_back, 1.2), told(held_back, 2)),
     "throttled": (told(failing, 50, times=4), told(failing, 50, times=2)),
+    "nobody-fetches": (told(gone, 61), told(gone, 59)),
     "lag-grows": (told(lagging, 20), told(lagging, 10)),
     "open-transaction": (told(transaction, 11), told(transaction, 9)),
     "skipped-at-start": (told(begun, "latest", 30), told(begun, "latest", 0)),

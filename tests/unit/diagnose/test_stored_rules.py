@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from attrs import evolve
 
 from sharestate.coordinator import StoredState
 from sharestate.diagnose import Diagnosis, diagnose_stored
@@ -18,10 +19,10 @@ AVAILABLE, DONE, ARCHIVED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, Rec
 
 
 def stored(
-    *batches: tuple[int, int, RecordState, int], start: int = 0, complete: int | None = None, changes: int = 0
+    *batches: tuple[int, int, int, int], start: int = 0, complete: int | None = None, changes: int = 0
 ) -> RebuiltPartition:
     """Return a share partition as the topic has it, with the right complete count unless another one is given."""
-    terminal = sum(last - first + 1 for first, last, state, _ in batches if state is not AVAILABLE)
+    terminal = sum(last - first + 1 for first, last, state, _ in batches if state != AVAILABLE)
     state = StoredState(
         state_epoch=0,
         highest_state_epoch=0,
@@ -40,6 +41,7 @@ def judged(rebuilt: RebuiltPartition, end: int | None = 10_000) -> Diagnosis:
 
 CASES: Final = {
     "stored-window-full": (stored((0, 1999, DONE, 1)), stored((0, 1998, DONE, 1))),
+    "stored-unknown-state": (stored((0, 9, 5, 1), complete=0), stored((0, 9, AVAILABLE, 1))),
     "stored-stuck": (stored((1, 9, DONE, 1), changes=10), stored((1, 9, DONE, 1), changes=9)),
     "stored-wrong-lag": (stored(complete=-2), stored((1, 9, DONE, 1))),
     "stored-given-up": (stored((0, 0, AVAILABLE, 1), (1, 2, ARCHIVED, 5)), stored((1, 2, ARCHIVED, 4))),
@@ -88,3 +90,34 @@ def test_how_long_the_spso_stands_is_said() -> None:
     (finding,) = judged(stored((1, 9, DONE, 1), changes=10)).findings
 
     assert "for 1 min, through 10 changes of the state; 9 records behind it are done" in finding.evidence
+
+
+def test_an_spso_that_may_have_stood_before_has_stood_so_long_or_longer() -> None:
+    """The record in which it got there is no longer in the topic."""
+    (finding,) = judged(stored((1, 9, DONE, 1), changes=10)._replace(is_since_before=True)).findings
+
+    assert "for 1 min or longer, through 10 changes" in finding.evidence
+
+
+def test_a_count_below_what_is_stored_is_wrong() -> None:
+    """Without a log end, too: nine records are done, and one is counted (B23)."""
+    (finding,) = judged(stored((1, 9, DONE, 1), complete=1), end=None).findings
+
+    assert finding.evidence == "The stored delivery complete count is 1: 9 records are stored as done (F2, B23)."
+
+
+def test_a_log_that_was_cut_off_proves_nothing_of_the_count() -> None:
+    """Where the log ends below the SPSO, the lag is below zero whatever the count is."""
+    assert judged(stored((101, 109, DONE, 1), start=100), end=50).findings == ()
+
+
+def test_the_limits_of_each_group_are_its_own() -> None:
+    """And what is assumed is said, with whose it is."""
+    other = stored((0, 3, AVAILABLE, 2))._replace(key=evolve(KEY, group_id="other"))
+    told = diagnose_stored([stored((0, 3, AVAILABLE, 2)), other], records=2, configs={"g": {"delivery_count_limit": 3}})
+
+    assert [each.place.group_id for each in told.findings] == ["g"]
+    assert told.notes[:2] == (
+        "Assumed, as it is not known: share.delivery.count.limit is 5, of group other.",
+        "Assumed, as it is not known: share.partition.max.record.locks is 2,000, of group g, group other.",
+    )

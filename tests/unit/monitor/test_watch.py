@@ -132,8 +132,12 @@ def test_the_lag_is_kafkas(watched: Watched, start: int, complete: int, end: int
         ([(12, 13, 2, 1)], 2, range(13, 100), 100 - 13 - 1),  # 10 to 12 are deleted
         ([(12, 13, 2, 1)], 5, range(13, 100), 100 - 10 - 5),  # 10 and 11 may be among what is counted
         ([], 0, range(200, 200), 0),
+        ([(12, 13, 2, 1)], 2, range(5), 0),  # an unclean election has cut the log off below the SPSO
     ],
-    ids=["right", "unstored", "missing", "too low", "too high", "deleted", "deleted and unstored", "all deleted"],
+    ids=[
+        *("right", "unstored", "missing", "too low", "too high"),
+        *("deleted", "deleted and unstored", "all deleted", "cut off"),
+    ],
 )
 def test_the_corrected_lag(
     watched: Watched, batches: list[tuple[int, int, int, int]], complete: int, log: range, corrected: int

@@ -3,7 +3,18 @@
 import pytest
 
 from sharestate import ErrorCode, InvalidRequestError, PersistedState, SharePartition, StateBatch, Transition
+from sharestate.partition.batches import Batch
+from sharestate.partition.cells import Cell, unowned
+from sharestate.partition.recorder import TransitionRecorder
+from sharestate.values.effects import Cause
+from sharestate.values.records import RecordState
 from tests.support.scenes import KEY, Scene
+
+AVAILABLE, AGAIN, ARCHIVED = (
+    unowned(RecordState.AVAILABLE, 0),
+    unowned(RecordState.AVAILABLE, 1),
+    unowned(RecordState.ARCHIVED, 1),
+)
 
 
 def recording(*, limit: int = 5) -> Scene:
@@ -232,3 +243,35 @@ def test_whole_renewals_are_recorded() -> None:
 
     assert lines((transition,)) == ["0-4 renewed: ACQUIRED/1/m1"]
     assert transition.lock_deadline_ms == 10_400
+
+
+@pytest.mark.parametrize(
+    ("cells", "recorded"),
+    [
+        (AVAILABLE, []),
+        (ARCHIVED, [(5, 8)]),
+        ([AVAILABLE] * 4, []),
+        ([ARCHIVED] * 4, [(5, 8)]),
+        ([ARCHIVED, ARCHIVED, AVAILABLE, ARCHIVED], [(5, 6), (8, 8)]),
+        ([AVAILABLE, AGAIN, ARCHIVED, AVAILABLE], [(7, 7)]),
+    ],
+)
+def test_cells_without_a_cause_are_left_out(cells: Cell | list[Cell], recorded: list[tuple[int, int]]) -> None:
+    """Only runs of cells that have one are recorded, of whole batches and of split ones."""
+    recorder = TransitionRecorder()
+
+    recorder.record_in_place(Batch(5, 8, cells), 5, 8, {ARCHIVED: Cause.ABORTED})
+
+    assert [(first, last) for first, last, *_ in recorder.take()] == recorded
+
+
+def test_neighbors_that_change_alike_are_recorded_as_one() -> None:
+    """Two cells of which a transition says the same make one run."""
+    recorder, other = TransitionRecorder(), Cell(RecordState.ARCHIVED, 1)
+
+    recorder.record_in_place(
+        Batch(0, 2, [ARCHIVED, other, AVAILABLE]), 0, 2, dict.fromkeys((ARCHIVED, other), Cause.ABORTED)
+    )
+
+    ((first, last, *_),) = recorder.take()
+    assert (first, last) == (0, 1)

@@ -27,7 +27,7 @@ def test_a_lock_that_is_too_short() -> None:
     longer = [simulate(attrs.evolve(SHORT, lock_duration_ms=5_000), seed).duplicates for seed in range(3)]
     assert lock.after == sum(longer) / 3
     assert lock.before == sum(result.duplicates for result in advised.results) / 3
-    assert f"avoided {1 - lock.after / lock.before:.0%} of {lock.before:,.0f} duplicates" in lock.sentence
+    assert f"avoided {100 * (1 - lock.after / lock.before):.0f} % of {lock.before:,.0f} duplicates" in lock.sentence
     assert "over 3 seeds" in lock.sentence
     assert "group.share.min.record.lock.duration.ms" in lock.sentence
 
@@ -45,8 +45,10 @@ def test_what_does_not_help_is_noted() -> None:
 
     assert "poll_records" not in by_setting(advised)
     assert by_setting(advised)["acquire_mode"] == "record_limit"
-    assert any("acquire_mode record_limit with poll_records 50 would" in each.sentence for each in advised.advice)
-    assert [note for note in advised.notes if note.startswith("poll_records: 50, 20, 10, 1: duplicates not better")]
+    assert any(
+        "share.acquire.mode record_limit with max.poll.records 50 would" in each.sentence for each in advised.advice
+    )
+    assert [note for note in advised.notes if note.startswith("max.poll.records: 50, 20, 10, 1: duplicates not better")]
 
 
 def test_a_full_window() -> None:
@@ -73,7 +75,7 @@ def test_records_that_are_given_up() -> None:
     advised = advise(slow, range(2))
 
     assert "delivery_count_limit" in by_setting(advised)
-    assert not [note for note in advised.notes if note.startswith("poll_records")]  # there is no smaller one
+    assert not [note for note in advised.notes if note.startswith("max.poll.records")]  # there is no smaller one
     assert any("records given up" in each.sentence for each in advised.advice)
 
 

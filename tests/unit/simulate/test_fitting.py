@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from sharestate.explain import PartitionLife, Survey
 from sharestate.history import AppendedBatch, Event, Header, Order, create_history
 from sharestate.simulate import Acknowledging, Empirical, LogNormal, RecordedArrival, fit, fit_lines, simulate
 from sharestate.simulate.seen import SeenGroup, Turns
+from tests.support.hand_made_stories import RELEASE, Story
 
 DATA: Final = Path(__file__).parents[2] / "data"
 TWO: Final = DATA / "simulate/two-loads.jsonl.gz"
@@ -158,6 +160,20 @@ def test_failures_by_hand(tmp_path: Path) -> None:
     assert load.profile.name == "kafka-4.3"
 
 
+def test_one_is_not_several(tmp_path: Path) -> None:
+    """What is said of one record, fetch or session is in the singular."""
+    story = Story(log=1)
+    story.fetch("m1", 1)
+    story.wait(0.1)
+    story.say("m1", RELEASE, (0, 0))
+    said = "\n".join(fit_lines(fit(story.save(tmp_path / "a.jsonl"))))
+
+    assert "1 was released of 1 acknowledged record, and accepted later or not yet" in said
+    assert "0 of 1 record were released to the end" in said
+    assert "half of the requests acknowledge up to 1 record" in said
+    assert not re.search(r"\b1 (records|fetches|requests|times|members|deliveries)\b", said)
+
+
 def test_turns_of_a_member() -> None:
     """Requests of several partitions are one; a fetch follows an acknowledgement after a while."""
     seen = SeenGroup("g", lacks=frozenset())
@@ -183,6 +199,6 @@ def test_random_members_of_a_broker(tmp_path: Path) -> None:
     assert 0 < fitted.load.failure_rate < 1
     assert fitted.notes == (
         "4 deliveries without an acknowledgement: how long the processing took is not known.",
-        "15 records were markers, gaps or aborted; simulated ones are all there.",
+        "Markers, gaps or aborted: 15 records; simulated ones are all there.",
     )
     assert simulate(fitted.load).ended == "done"

@@ -4,7 +4,16 @@ import pytest
 
 import sharestate
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, KIP_932, PROFILES, MalformedInputError, Profile, Quirk
-from sharestate.coordinator import COORDINATOR_4_3, COORDINATOR_PROFILES, CoordinatorProfile
+from sharestate.broker.groups import EXPERIMENTAL_GROUPS
+from sharestate.broker.node import EXPERIMENTAL_PROFILES, KAFKA_TRUNK
+from sharestate.broker.node.share_broker import coordinator_profile
+from sharestate.coordinator import (
+    COORDINATOR_4_3,
+    COORDINATOR_PROFILES,
+    COORDINATOR_TRUNK,
+    EXPERIMENTAL_COORDINATORS,
+    CoordinatorProfile,
+)
 
 SETTINGS = {
     "max_record_locks",
@@ -57,6 +66,16 @@ def test_profiles_have_names() -> None:
     assert set(PROFILES) == {*releases, *(f"{name}-healed" for name in releases), "kip-932"}
     assert all(profile.name == name for name, profile in PROFILES.items())
     assert PROFILES["kafka-4.3-healed"] == KAFKA_4_3.healed
+
+
+def test_what_no_release_has_is_experimental() -> None:
+    """Its rules have names of their own, and are in none of the tables that say what Kafka's classes do."""
+    assert set(EXPERIMENTAL_PROFILES) == set(EXPERIMENTAL_GROUPS) == {"kafka-trunk", "kafka-trunk-healed"}
+    assert not EXPERIMENTAL_PROFILES.keys() & PROFILES.keys()
+    assert not EXPERIMENTAL_COORDINATORS.keys() & COORDINATOR_PROFILES.keys()
+    assert [repr(KAFKA_TRUNK), repr(KAFKA_TRUNK.healed)] == ["KAFKA_TRUNK", "KAFKA_TRUNK.healed"]
+    assert repr(COORDINATOR_TRUNK) == "COORDINATOR_TRUNK"
+    assert coordinator_profile(KAFKA_TRUNK) is COORDINATOR_TRUNK
 
 
 def test_a_named_profile_is_shown_by_its_constant() -> None:

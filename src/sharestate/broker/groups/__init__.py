@@ -40,10 +40,12 @@ from sharestate.broker.groups.offsets import (
     offsets_deleted,
 )
 from sharestate.broker.groups.profiles import (
+    EXPERIMENTAL_GROUPS,
     GROUP_PROFILES,
     GROUPS_4_2,
     GROUPS_4_3,
     GROUPS_4_4,
+    GROUPS_TRUNK,
     LATEST_GROUPS,
     GroupProfile,
     GroupQuirk,
@@ -86,9 +88,11 @@ from sharestate.errors import (
 
 __all__ = [
     "ADMINISTRATION_CHECKS",
+    "EXPERIMENTAL_GROUPS",
     "GROUPS_4_2",
     "GROUPS_4_3",
     "GROUPS_4_4",
+    "GROUPS_TRUNK",
     "GROUP_PROFILES",
     "HEARTBEAT_CHECKS",
     "LATEST_GROUPS",

@@ -16,9 +16,9 @@ from sharestate.broker.groups.coordinator import GroupCoordinator, checked_time
 from sharestate.broker.groups.heartbeats import MAX_NAMES, a_text, writable
 from sharestate.broker.groups.initialization import NO_STATE, initialized_records, initializing_record, state_record
 from sharestate.broker.groups.profiles import GroupQuirk
-from sharestate.broker.groups.records import GroupRecord
+from sharestate.broker.groups.records import GroupMetadataValue, GroupRecord, GroupRecordType
 from sharestate.broker.groups.share_group import InitializedTopic, ShareGroup, StatePartitions
-from sharestate.broker.groups.state import CoordinatorState, GroupEffects
+from sharestate.broker.groups.state import CoordinatorState, GroupEffects, group_record
 from sharestate.error_codes import ErrorCode
 from sharestate.errors import GroupNotEmptyError
 from sharestate.persister.requests import (
@@ -151,7 +151,7 @@ def alter_offsets(
         O(n) in the request and in what is known of the group's state.
 
     Source:
-        GroupMetadataManager.alterShareGroupOffsets (Kafka 4.3.1).
+        GroupMetadataManager.alterShareGroupOffsets (Kafka 4.3.1; trunk: commit be72089deb36).
     """
     now_ms = checked_time(now_ms)
     group_id = a_text(group_id, "group_id")
@@ -209,8 +209,13 @@ def plan_alteration(
                 entries[topic_id] = {number: good[number] for number in numbers}
     ordered = {topic_id: initializing[topic_id] for topic_id in state.tables.order.of_topics(initializing)}
     epoch = state.profile.first_epoch if group is None else group.epoch
+    raised: tuple[GroupRecord, ...] = ()
+    if state.profile.raises_epoch_when_altering:  # offsets 2.3: also if nothing can be altered
+        epoch += 1
+        value = GroupMetadataValue(epoch, 0 if group is None else group.metadata_hash)
+        raised = (group_record(GroupRecordType.GROUP_METADATA, group_id, value),)
     return GroupEffects(
-        records=initializing_record(state, group_id, ordered),
+        records=(*raised, *initializing_record(state, group_id, ordered)),
         response=AlteredOffsets(topics=tuple(altered), state_epoch=epoch, offsets=entries),
     )
 

@@ -70,6 +70,8 @@ class GroupProfile:
             epoch, so that the next member is assigned at once.
         starts_added_partitions_at_zero: Whether partitions that are added to a topic that the group knows begin at
             offset 0; else where the group's reset policy says, as those of a new topic do.
+        raises_epoch_when_altering: Whether altered offsets raise the group epoch, and state is initialized with the new
+            one; else it is initialized with the epoch that there is.
         quirks: The bugs of Kafka that it has.
     """
 
@@ -79,6 +81,7 @@ class GroupProfile:
     asks_pending_between_assignments: bool = field(default=False, validator=instance(bool))
     resets_assignment_when_empty: bool = field(default=True, validator=instance(bool))
     starts_added_partitions_at_zero: bool = field(default=True, validator=instance(bool))
+    raises_epoch_when_altering: bool = field(default=False, validator=instance(bool))
     quirks: frozenset[GroupQuirk] = field(default=frozenset(), validator=set_of(GroupQuirk))
 
     def has(self, quirk: GroupQuirk) -> bool:
@@ -92,7 +95,7 @@ class GroupProfile:
 
     def __repr__(self) -> str:
         """Return the constant of a release's profile, such as ``GROUPS_4_4``; else all of its fields."""
-        if _RELEASES.get(self.name) != self:
+        if (_RELEASES | {GROUPS_TRUNK.name: GROUPS_TRUNK}).get(self.name) != self:
             return fields_repr(self)
         return constant_name(self.name).replace("KAFKA", "GROUPS")
 
@@ -121,9 +124,24 @@ GROUPS_4_2: Final = evolve(
 LATEST_GROUPS: Final = GROUPS_4_4
 """The rules of the newest release, and of what is given none."""
 
+GROUPS_TRUNK: Final = evolve(GROUPS_4_4, name="kafka-trunk", raises_epoch_when_altering=True)
+"""
+Kafka's trunk at 06d492d81361, of 2026-08-22; experimental: no release has it, and it follows trunk.
+
+Source: GroupMetadataManager.alterShareGroupOffsets (KAFKA-20910, commit be72089deb36).
+"""
+
 _RELEASES: Final = {profile.name: profile for profile in (GROUPS_4_4, GROUPS_4_3, GROUPS_4_2)}
 
 GROUP_PROFILES: Final[Mapping[str, GroupProfile]] = MappingProxyType(
     {each.name: each for release in _RELEASES.values() for each in (release, release.healed)}
 )
 """The profile of share groups for each profile of a leader that has one, by its name."""
+
+EXPERIMENTAL_GROUPS: Final[Mapping[str, GroupProfile]] = MappingProxyType(
+    {each.name: each for each in (GROUPS_TRUNK, GROUPS_TRUNK.healed)}
+)
+"""The profiles that no release has, by their names."""
+
+ALL_GROUPS: Final[Mapping[str, GroupProfile]] = MappingProxyType({**GROUP_PROFILES, **EXPERIMENTAL_GROUPS})
+"""Those of the releases and the experimental ones, by their names."""

@@ -95,11 +95,14 @@ from sharestate.broker.node.transactions import (
     TransactionState,
 )
 from sharestate.errors import NoAnswerError, NodeError
+from sharestate.values.profiles import EXPERIMENTAL_PROFILES, KAFKA_TRUNK
 
 __all__ = [
     "EARLIEST",
     "EARLIEST_LOCAL",
+    "EXPERIMENTAL_PROFILES",
     "HIGH_WATERMARK",
+    "KAFKA_TRUNK",
     "LATEST",
     "MAX_TIMESTAMP",
     "NODE_4_2",

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from sharestate.broker.groups import (
-    GROUP_PROFILES,
     LATEST_GROUPS,
     AlteredOffsets,
     ClusterTopic,
@@ -38,6 +37,7 @@ from sharestate.broker.groups import (
     offsets_altered,
     offsets_deleted,
 )
+from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.groups.records import GroupRecord, GroupRecordKey
 from sharestate.broker.node.group_requests import (
     AlterShareGroupOffsetsRequest,
@@ -85,7 +85,7 @@ class GroupService:
     ) -> None:
         """Begin without groups."""
         # The KIP says nothing of the coordinator's bugs.
-        self._profile = GROUP_PROFILES.get(config.profile.name, LATEST_GROUPS.healed)
+        self._profile = ALL_GROUPS.get(config.profile.name, LATEST_GROUPS.healed)
         self._order = config.assignment_order
         self._logs = logs
         self._ask = ask

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, field, frozen
 
 from sharestate.values.checks import instance, set_of
-from sharestate.values.profiles import PROFILES, constant_name, fields_repr
+from sharestate.values.profiles import (
+    ALL_PROFILES,
+    KAFKA_TRUNK,
+    constant_name,
+    fields_repr,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +116,9 @@ NODE_4_2: Final = evolve(NODE_4_4, name="kafka-4.2")
 
 _RELEASES: Final = {profile.name: profile for profile in (NODE_4_4, NODE_4_3, NODE_4_2)}
 
+_NAMED: Final = _RELEASES | {KAFKA_TRUNK.name: evolve(NODE_4_4, name=KAFKA_TRUNK.name)}
+
 NODE_PROFILES: Final[Mapping[str, NodeProfile]] = MappingProxyType(
-    {name: _RELEASES.get(name) or NodeProfile(name=name) for name in PROFILES}
+    {name: _NAMED.get(name) or NodeProfile(name=name) for name in ALL_PROFILES}
 )
 """The profile of nodes for each profile of a leader, by its name."""

@@ -31,7 +31,11 @@ from sharestate.broker.node.topic_requests import CreatePartitionsRequest, Delet
 from sharestate.broker.node.topics import Topics
 from sharestate.broker.node.transactions import EndedTransaction
 from sharestate.broker.sessions import ShareSessionCache
-from sharestate.coordinator.profiles import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
+from sharestate.coordinator.profiles import (
+    ALL_COORDINATORS,
+    LATEST_COORDINATOR,
+    CoordinatorProfile,
+)
 from sharestate.coordinator.state_log import MemoryLog
 from sharestate.errors import ErrorCode, LeaderStateError, NoAnswerError, NodeError, TimeReversedError
 from sharestate.leader.observed import Observer
@@ -67,7 +71,7 @@ _REQUESTS: Final = frozenset(
 
 def coordinator_profile(profile: Profile) -> CoordinatorProfile:
     """Return the rules of a share coordinator of the same release as the node that follows *profile*."""
-    return COORDINATOR_PROFILES.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
+    return ALL_COORDINATORS.get(profile.name.removesuffix("-healed"), LATEST_COORDINATOR)
 
 
 def persister_in_memory(profile: Profile, clock: Callable[[], int]) -> NodeCoordinator:

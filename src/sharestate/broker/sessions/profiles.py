@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, field, frozen
 
 from sharestate.values.checks import instance, set_of
-from sharestate.values.profiles import PROFILES, constant_name, fields_repr
+from sharestate.values.profiles import (
+    ALL_PROFILES,
+    KAFKA_TRUNK,
+    constant_name,
+    fields_repr,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,7 +128,9 @@ LATEST_SESSIONS: Final = SESSIONS_4_4
 
 _RELEASES: Final = {profile.name: profile for profile in (SESSIONS_4_4, SESSIONS_4_3, SESSIONS_4_2)}
 
+_NAMED: Final = _RELEASES | {KAFKA_TRUNK.name: evolve(SESSIONS_4_4, name=KAFKA_TRUNK.name)}
+
 SESSION_PROFILES: Final[Mapping[str, SessionProfile]] = MappingProxyType(
-    {name: _RELEASES.get(name) or SessionProfile(name=name) for name in PROFILES}
+    {name: _NAMED.get(name) or SessionProfile(name=name) for name in ALL_PROFILES}
 )
 """The profile of share sessions for each profile of a leader, by its name."""

@@ -26,8 +26,8 @@ MOST_OFFSETS: Final = 64
 MOST_AT_ONCE: Final = 8
 """The most members, writes under way, and mishaps of a kind."""
 
-LOCK_DURATION_MS: Final = 30_000
-"""The duration of acquisition locks; only the order of deadlines matters. [ms]"""
+LOCK_DURATION_MS: Final = 3_600_000
+"""The duration of acquisition locks, the longest that brokers allow; only the order of deadlines matters. [ms]"""
 
 
 def _log(log: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:

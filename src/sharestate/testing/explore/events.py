@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharestate.values.records import RecordState
 
@@ -54,6 +54,32 @@ class ExploredEventKind(StrEnum):
     """Another leader reads what is stored; nobody hears of the writes of the old one any more."""
 
 
+GOES_ON: Final = frozenset(
+    {
+        ExploredEventKind.FETCH,
+        ExploredEventKind.DEADLINE,
+        ExploredEventKind.STORE,
+        ExploredEventKind.SUCCEED,
+        ExploredEventKind.DEAD_LETTER,
+    }
+)
+"""What happens even if nobody acknowledges any more and nobody leaves; nothing of it goes wrong."""
+
+
+def possible(configuration: Configuration) -> tuple[ExploredEventKind, ...]:
+    """Return the kinds of events that a group of *configuration* must come to if it is worth exploring."""
+    depends = {
+        ExploredEventKind.STORE: configuration.failovers,
+        ExploredEventKind.FAIL: configuration.failures,
+        ExploredEventKind.DEAD_LETTER: configuration.dead_letter_queue,
+        ExploredEventKind.LOG_START: configuration.log_starts,
+        ExploredEventKind.COMPACT: configuration.compactions,
+        ExploredEventKind.SWITCH: configuration.switches,
+        ExploredEventKind.FAIL_OVER: configuration.failovers,
+    }
+    return tuple(kind for kind in ExploredEventKind if depends.get(kind, True))
+
+
 class Event(NamedTuple):
     """
     Something that happens.
@@ -70,18 +96,28 @@ class Event(NamedTuple):
     numbers: tuple[int, ...] = ()
 
 
-def events(configuration: Configuration, state: ExploredState, partition: SharePartition) -> Iterator[Event]:
-    """Yield what may happen in *state*, whose leader is *partition*, always in the same order."""
+def events(
+    configuration: Configuration, state: ExploredState, partition: SharePartition, batches: int
+) -> Iterator[Event]:
+    """
+    Yield what may happen in *state*, always in the same order.
+
+    Args:
+        configuration: The group and its surroundings.
+        state: The state.
+        partition: The leader of *state*, which stays as it is.
+        batches: The most batches that a fetch brings. [batches]
+    """
     held = _held(partition)
     can_write = len(state.sent) < configuration.writes
-    for member in _members(configuration, held):
-        yield from _fetches(configuration, state, member)
+    for member in _members(configuration, state):
+        yield from _fetches(configuration, member, batches)
         if can_write and member in held:
             yield from _acknowledgements(configuration, held[member], member)
             yield Event(ExploredEventKind.CLOSE, member)
     if partition.next_deadline_ms() is not None:
         yield Event(ExploredEventKind.DEADLINE)
-    yield from _answers(configuration, state)
+    yield from _answers(state)
     if can_write:
         for number, _ in state.leader.dead_letters:
             yield Event(ExploredEventKind.DEAD_LETTER, numbers=(number,))
@@ -89,27 +125,27 @@ def events(configuration: Configuration, state: ExploredState, partition: ShareP
 
 
 def _held(partition: SharePartition) -> dict[str, list[tuple[int, int]]]:
-    """Return the ranges that each member holds from the SPSO on, in ascending order."""
+    """Return the ranges that each member holds, in ascending order; the SPSO may have passed some."""
     held: dict[str, list[tuple[int, int]]] = {}
     for batch in partition.batches():
         for run in batch.runs:
-            if run.state is RecordState.ACQUIRED and run.last_offset >= partition.start_offset:
-                first = max(run.first_offset, partition.start_offset)
-                held.setdefault(str(run.member_id), []).append((first, run.last_offset))
+            if run.state is RecordState.ACQUIRED:
+                held.setdefault(str(run.member_id), []).append((run.first_offset, run.last_offset))
     return held
 
 
-def _members(configuration: Configuration, held: dict[str, list[tuple[int, int]]]) -> list[str]:
-    """Return who holds something and one who does not: those are all alike."""
+def _members(configuration: Configuration, state: ExploredState) -> list[str]:
+    """Return who holds something, or will again if a write fails, and one who does not: those are all alike."""
     names = [f"m{number}" for number in range(1, configuration.members + 1)]
-    idle = [name for name in names if name not in held]
-    return [name for name in names if name in held] + idle[:1]
+    known = {cell.member_id for cell in state.leader.cells}
+    idle = [name for name in names if name not in known]
+    return [name for name in names if name in known] + idle[:1]
 
 
-def _fetches(configuration: Configuration, state: ExploredState, member: str) -> Iterator[Event]:
-    for batches in range(1, max(1, len(state.log)) + 1):  # an empty log says where it starts
+def _fetches(configuration: Configuration, member: str, batches: int) -> Iterator[Event]:
+    for fetched in range(1, batches + 1):
         for size in configuration.max_records:
-            yield Event(ExploredEventKind.FETCH, member, (batches, size))
+            yield Event(ExploredEventKind.FETCH, member, (fetched, size))
 
 
 def _acknowledgements(configuration: Configuration, held: list[tuple[int, int]], member: str) -> Iterator[Event]:
@@ -121,10 +157,10 @@ def _acknowledgements(configuration: Configuration, held: list[tuple[int, int]],
                 yield Event(ExploredEventKind.ACKNOWLEDGE, member, (offset, offset, int(type_)))
 
 
-def _answers(configuration: Configuration, state: ExploredState) -> Iterator[Event]:
+def _answers(state: ExploredState) -> Iterator[Event]:
     for sent in state.sent:
         # Without another leader nobody reads what is stored, and when it was stored makes no difference.
-        if configuration.failovers and not sent.is_stored:
+        if state.left.failovers and not sent.is_stored:
             yield Event(ExploredEventKind.STORE, numbers=(sent.number,))
         else:
             yield Event(ExploredEventKind.SUCCEED, numbers=(sent.number,))

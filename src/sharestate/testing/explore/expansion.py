@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sharestate.partition.share_partition import SharePartition
-from sharestate.testing.explore.events import ExploredEventKind, events
+from sharestate.testing.explore.events import GOES_ON, ExploredEventKind, events
 from sharestate.testing.explore.explored_state import ExploredState, digest
-from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, not_done, stalled
-from sharestate.testing.explore.steps import ExploredGroup, Step, take
+from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, is_done, stalled
+from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, take
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,7 +59,9 @@ class Expansion(NamedTuple):
         successors: The states that follow, each once, but for those that the same process has met before.
         expanded: The number of states that were looked at.
         edges: The number of steps.
-        done: The number of the states in which everything is done.
+        crowded: The number of states in which no time is left before a deadline.
+        done: The numbers of the states in which everything is done.
+        links: Of each state, the digests of those that follow if everybody goes on, one after the other.
         kinds: How often each kind of event happened.
         causes: By how many steps records were changed for each cause.
         found: What must hold and does not.
@@ -68,16 +70,22 @@ class Expansion(NamedTuple):
     successors: list[Successor]
     expanded: int
     edges: int
-    done: int
+    crowded: int
+    done: list[int]
+    links: list[tuple[int, bytes]]
     kinds: Counter[str]
     causes: Counter[str]
     found: list[Found]
 
 
-def steps(around: ExploredGroup, state: ExploredState) -> Iterator[tuple[int, Step]]:
-    """Yield each step that is possible in *state*, with its event's position."""
-    partition = SharePartition.restore(state.leader, record_transitions=True)
-    for position, event in enumerate(events(around.configuration, state, partition)):
+def steps(
+    around: ExploredGroup, state: ExploredState, partition: SharePartition | None = None
+) -> Iterator[tuple[int, Step]]:
+    """Yield each possible step from *state*, with its event's position; *partition* is the leader, if there is one."""
+    if partition is None:
+        partition = SharePartition.restore(state.leader, record_transitions=True)
+    batches = fetchable(around, state, partition.copy())
+    for position, event in enumerate(events(around.configuration, state, partition, batches)):
         step = take(around, state, partition.copy(), event)
         if step is not None:
             yield position, step
@@ -95,31 +103,41 @@ def expand(
         met: The digests of successors that were returned before; what is returned now is added.
         judged: The names of what must hold.
     """
-    expansion = Expansion([], 0, 0, 0, Counter(), Counter(), [])
-    expanded = edges = done = 0
+    expansion = Expansion([], 0, 0, 0, [], [], Counter(), Counter(), [])
+    expanded = edges = crowded = 0
     for number, state in states:
-        fetched = []
+        fetched, links = [], set[bytes]()
         expanded += 1
-        done += not not_done(around, state)
-        for position, step in steps(around, state):
+        crowded += not has_time(state)
+        if is_done(around, state):
+            expansion.done.append(number)
+        partition = SharePartition.restore(state.leader, record_transitions=True)
+        for position, step in steps(around, state, partition):
             edges += 1
             expansion.kinds[step.event.kind] += 1
             expansion.causes.update({change.cause for change in step.transitions})
-            for contradiction in contradictions(around, state, step):
-                if contradiction.name in judged:
-                    expansion.found.append(Found(number, position, contradiction))
+            expansion.found.extend(_found(number, position, judged, contradictions(around, state, step)))
             if step.event.kind is ExploredEventKind.FETCH:
                 fetched.append(step.after)
             known_by = digest(step.after)
+            if step.event.kind in GOES_ON:
+                links.add(known_by)
             if known_by not in met:
                 met.add(known_by)
                 expansion.successors.append(Successor(known_by, number, position, step.after))
-        for contradiction in _of_state(around, state, fetched):
-            if contradiction.name in judged:
-                expansion.found.append(Found(number, None, contradiction))
-    return expansion._replace(expanded=expanded, edges=edges, done=done)
+        expansion.links.append((number, b"".join(sorted(links))))
+        expansion.found.extend(_found(number, None, judged, _of_state(around, state, partition, fetched)))
+    return expansion._replace(expanded=expanded, edges=edges, crowded=crowded)
 
 
-def _of_state(around: ExploredGroup, state: ExploredState, fetched: Iterable[ExploredState]) -> Iterator[Contradiction]:
+def _found(
+    number: int, position: int | None, judged: Collection[str], contradictions_: Iterable[Contradiction]
+) -> Iterator[Found]:
+    return (Found(number, position, each) for each in contradictions_ if each.name in judged)
+
+
+def _of_state(
+    around: ExploredGroup, state: ExploredState, partition: SharePartition, fetched: Iterable[ExploredState]
+) -> Iterator[Contradiction]:
     yield from stalled(around, state, fetched)
-    yield from inconsistent(SharePartition.restore(state.leader))
+    yield from inconsistent(partition)

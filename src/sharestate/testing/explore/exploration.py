@@ -9,24 +9,28 @@ state is walked again from the beginning.
 from __future__ import annotations
 
 import pickle
+import signal
 import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from enum import Enum
 from multiprocessing import get_context
-from types import MappingProxyType
+from threading import current_thread, main_thread
+from types import FrameType, MappingProxyType
 from typing import Final
 
 from attrs import Factory, define, field, frozen
 
 from sharestate.json_lines import Json
 from sharestate.testing.explore.configuration import Configuration
+from sharestate.testing.explore.endings import LINK, first_without_end
+from sharestate.testing.explore.events import possible
 from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand, steps
-from sharestate.testing.explore.explored_state import ExploredState, digest
-from sharestate.testing.explore.properties import NAMES
+from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, digest
+from sharestate.testing.explore.properties import NAMES, NEVER_STALLS, Contradiction
 from sharestate.testing.explore.steps import ExploredGroup, Step
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Profile
@@ -68,6 +72,9 @@ class Bound(Enum):
 
     SECONDS = "seconds"
     """The time was up."""
+
+    TIME = "time"
+    """So many locks began between two deadlines that no time was left between them, though it matters."""
 
     INTERRUPTED = "interrupted"
     """Somebody has interrupted it."""
@@ -144,29 +151,33 @@ class Exploration:
         around: The configuration and the profile.
         expanded: The number of states that were looked at. [states]
         edges: The number of steps between states.
+        crowded: The number of states in which no time is left before a deadline. [states]
         depth: The number of steps from the beginning to the states that were found last.
-        done: The number of states in which everything is done.
+        done: The numbers of the states in which everything is done.
         kinds: How often each kind of event happened.
         causes: By how many steps records were changed for each cause.
         counterexample: What must hold and does not, by a shortest way; None if all holds.
         truncated: The bound that was met; None if there is nothing left to look at.
         to_do: The states that were not looked at yet.
-        digests: What the states that were found are known by.
+        digests: What the states that were found are known by, with their numbers, in ascending order.
         parents: Of each state by its number, that of the one before it times ``EVENT_LIMIT``, plus the event between.
+        links: Of each step of those who go on, the number of the state before times ``LINK``, plus that after it.
     """
 
     around: ExploredGroup
     expanded: int = 0
     edges: int = 0
+    crowded: int = 0
     depth: int = 0
-    done: int = 0
     kinds: Counter[str] = Factory(Counter)
     causes: Counter[str] = Factory(Counter)
     counterexample: Counterexample | None = None
     truncated: Bound | None = None
     to_do: ToDo = field(factory=ToDo, repr=False)
-    digests: set[bytes] = field(factory=set, repr=False)
+    digests: dict[bytes, int] = field(factory=dict, repr=False)
     parents: array[int] = field(factory=lambda: array("Q"), repr=False)
+    links: array[int] = field(factory=lambda: array("Q"), repr=False)
+    done: array[int] = field(factory=lambda: array("Q"), repr=False)
 
     @property
     def states(self) -> int:
@@ -176,12 +187,23 @@ class Exploration:
     @property
     def holds(self) -> bool:
         """Whether all that there is was looked at, everything holds, and everything can be done."""
-        return self.counterexample is None and self.truncated is None and self.done > 0
+        return (
+            self.counterexample is None
+            and self.truncated is None
+            and self.expanded == self.states
+            and len(self.done) > 0
+            and not self.never
+        )
+
+    @property
+    def never(self) -> tuple[str, ...]:
+        """The kinds of events that the configuration allows and that have never happened: of them nothing is known."""
+        return tuple(kind.value for kind in possible(self.around.configuration) if not self.kinds[kind])
 
     @property
     def rules(self) -> Mapping[str, int]:
-        """By how many steps records were changed by each rule of ``docs/rules.md``."""
-        rules: Counter[str] = Counter()
+        """By how many steps records were changed by each rule of ``docs/rules.md`` that changes records."""
+        rules: Counter[str] = Counter(dict.fromkeys(RULES.values(), 0))
         for cause, count in self.causes.items():
             rules[RULES[Cause(cause)]] += count
         return dict(sorted(rules.items(), key=lambda rule: [int(part) for part in rule[0].split(".")]))
@@ -197,7 +219,8 @@ class Exploration:
             "expanded": self.expanded,
             "edges": self.edges,
             "depth": self.depth,
-            "done": self.done,
+            "done": len(self.done),
+            "never": list(self.never),
             "events": dict(sorted(self.kinds.items())),
             "causes": dict(sorted(self.causes.items())),
             "rules": dict(self.rules),
@@ -208,22 +231,26 @@ class Exploration:
 
     def find(self, known_by: bytes, parent: int, event: int) -> int | None:
         """Give the state with this digest a number, if it is new."""
-        if known_by in self.digests:
+        number = len(self.parents)
+        if self.digests.setdefault(known_by, number) != number:
             return None
-        self.digests.add(known_by)
         self.parents.append(parent * EVENT_LIMIT + event)
-        return len(self.parents) - 1
+        return number
 
     def add(self, expansion: Expansion) -> list[tuple[int, ExploredState]]:
         """Count what *expansion* has brought, and return the states that are new, each with its number."""
         self.expanded += expansion.expanded
         self.edges += expansion.edges
-        self.done += expansion.done
+        self.crowded += expansion.crowded
         self.kinds += expansion.kinds
         self.causes += expansion.causes
+        self.done.extend(expansion.done)
         numbered = [
             (self.find(known_by, parent, event), state) for known_by, parent, event, state in expansion.successors
         ]
+        for number, links in expansion.links:
+            for first in range(0, len(links), DIGEST_SIZE):
+                self.links.append(number * LINK + self.digests[links[first : first + DIGEST_SIZE]])
         return [(number, state) for number, state in numbered if number is not None]
 
     def way(self, number: int) -> list[int]:
@@ -295,18 +322,27 @@ def go_on(
     to_do = exploration.to_do
     with ExitStack() as stack:
         run = _run_here(exploration.around, judged) if jobs == 1 else _run_apart(stack, exploration, judged, jobs)
-        try:
-            while to_do.level and _finish_level(exploration, run(to_do.level.copy()), bounds, until, show):
-                pass
-        except KeyboardInterrupt:
-            exploration.truncated = Bound.INTERRUPTED
+        stops = _Stops(bounds, until, stack.enter_context(interruptions()))
+        while to_do.level and _finish_level(exploration, run(to_do.level.copy()), stops, show):
+            pass
+    if exploration.counterexample is None and exploration.truncated is None:
+        exploration.truncated = Bound.TIME if exploration.crowded else None
+        exploration.counterexample = _without_end(exploration) if NEVER_STALLS in judged else None
+
+
+def _without_end(exploration: Exploration) -> Counterexample | None:
+    """Return a nearest state from which not everything can be done any more; None if there is none."""
+    number = first_without_end(exploration.states, exploration.links, exploration.done)
+    if number is None or not exploration.done:  # if nothing is ever done, no state is to blame
+        return None
+    text = "from here on not everything can be done any more, whatever happens"
+    return exploration.show(Found(number, None, Contradiction(NEVER_STALLS, text)))
 
 
 def _finish_level(
     exploration: Exploration,
     expansions: Iterator[Expansion],
-    bounds: Bounds,
-    until: float | None,
+    stops: Callable[[Exploration], Bound | None],
     show: Callable[[Exploration], None],
 ) -> bool:
     """
@@ -323,7 +359,7 @@ def _finish_level(
         to_do.next_level += packed(new)
         nearest = _nearest([*([] if nearest is None else [nearest]), *expansion.found])
         show(exploration)
-        exploration.truncated = _bound(exploration, bounds, until)
+        exploration.truncated = stops(exploration)
         if exploration.truncated is not None or (nearest is not None and nearest.event is None):
             break
     if nearest is not None:
@@ -340,10 +376,40 @@ def _nearest(found: list[Found]) -> Found | None:
     return min(found, key=lambda each: each.event is not None, default=None)
 
 
-def _bound(exploration: Exploration, bounds: Bounds, until: float | None) -> Bound | None:
-    if exploration.states >= bounds.states:
-        return Bound.STATES
-    return Bound.SECONDS if until is not None and time.monotonic() >= until else None
+@frozen
+class _Stops:
+    """When to stop; asked between two chunks, where what is known is whole and can be gone on with."""
+
+    bounds: Bounds
+    until: float | None
+    is_interrupted: Callable[[], bool]
+
+    def __call__(self, exploration: Exploration) -> Bound | None:
+        """Return the bound that is met, if one is."""
+        if self.is_interrupted():
+            return Bound.INTERRUPTED
+        if exploration.states >= self.bounds.states:
+            return Bound.STATES
+        return Bound.SECONDS if self.until is not None and time.monotonic() >= self.until else None
+
+
+@contextmanager
+def interruptions() -> Iterator[Callable[[], bool]]:
+    """Yield what says whether there was a Ctrl-C; another one interrupts as usual, and so does any in other threads."""
+    pressed: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        pressed.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    noted = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if noted:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        if noted:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def packed(states: list[tuple[int, ExploredState]]) -> list[bytes]:
@@ -390,6 +456,7 @@ _work: dict[str, Callable[[bytes], Expansion]] = {}
 
 
 def _start(configuration: Configuration, profile: Profile, judged: Collection[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that waits for the chunks
     around, met = ExploredGroup(configuration=configuration, profile=profile), set[bytes]()
     _work["expand"] = lambda chunk: expand(around, unpacked(chunk), met, judged)
 

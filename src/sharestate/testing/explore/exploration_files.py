@@ -13,8 +13,9 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import (
@@ -35,6 +36,7 @@ from sharestate.json_line_files import JsonLinesFile, NumberedLines
 from sharestate.json_lines import Json, read_json
 from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.configuration import MOST_OFFSETS, Configuration, stored_check, stored_json
+from sharestate.testing.explore.endings import LINK
 from sharestate.testing.explore.events import ExploredEventKind
 from sharestate.testing.explore.expansion import EVENT_LIMIT
 from sharestate.testing.explore.exploration import CHUNK, Exploration, packed, unpacked
@@ -45,11 +47,11 @@ from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import Snapshot
 
-FILE_VERSION: Final = 1
+FILE_VERSION: Final = 2
 """The version of the format that is written and read."""
 
-_FOUND_IN_LINE: Final = 4096
-"""The number of found states in a line. [states]"""
+_NUMBERS_IN_LINE: Final = 4096
+"""How many numbers, and digests, there are in a line."""
 
 
 class ExplorationFileError(UnreadableFileError):
@@ -68,6 +70,8 @@ def write_exploration(exploration: Exploration, path: Path) -> None:
         file = JsonLinesFile(target, _header(exploration))
         try:
             file.write_lines(_found(exploration))
+            file.write_lines(_numbers("links", exploration.links))
+            file.write_lines(_numbers("done", exploration.done))
             file.write_lines(_to_do(exploration))
         finally:
             file.close()
@@ -84,24 +88,27 @@ def _header(exploration: Exploration) -> Json:
         "states": exploration.states,
         "expanded": exploration.expanded,
         "edges": exploration.edges,
+        "crowded": exploration.crowded,
         "depth": exploration.depth,
-        "done": exploration.done,
+        "done": len(exploration.done),
+        "links": len(exploration.links),
         "events": dict(exploration.kinds),
         "causes": dict(exploration.causes),
     }
 
 
 def _found(exploration: Exploration) -> Iterator[Json]:
-    digests = sorted(exploration.digests)
-    for first in range(0, len(digests), _FOUND_IN_LINE):
-        parents = array("Q", exploration.parents[first : first + _FOUND_IN_LINE])
+    digests = iter(exploration.digests)
+    for line in _numbers("parents", exploration.parents):
+        yield {"found": base64.b64encode(b"".join(islice(digests, _NUMBERS_IN_LINE))).decode(), **line}
+
+
+def _numbers(name: str, numbers: array[int]) -> Iterator[dict[str, Json]]:
+    for first in range(0, len(numbers), _NUMBERS_IN_LINE):
+        written = numbers[first : first + _NUMBERS_IN_LINE]
         if sys.byteorder == "big":
-            parents.byteswap()
-        found = b"".join(digests[first : first + _FOUND_IN_LINE])
-        yield {
-            "found": base64.b64encode(found).decode(),
-            "parents": base64.b64encode(parents.tobytes()).decode(),
-        }
+            written.byteswap()
+        yield {name: base64.b64encode(written.tobytes()).decode()}
 
 
 def _to_do(exploration: Exploration) -> Iterator[Json]:
@@ -142,22 +149,51 @@ def read_exploration(path: Path) -> Exploration:
     lines = NumberedLines(path, ExplorationFileError)
     number = 1
     try:
-        exploration, states = None, 0
+        exploration, counts = None, _Counts(0, 0, 0)
         for number, line in lines:  # noqa: B007 - for the error
             value = read_json(line)
             if exploration is None:
-                exploration, states = _HEADER(value, "")
+                exploration, counts = _HEADER(value, "")
             else:
                 _take_line(exploration, value)
         if exploration is None:
             refuse("an exploration", None, "")
-        if exploration.states != states or len(exploration.digests) != states:
-            refuse(f"{states} states", exploration.states, "found")
+        _expect_all(exploration, counts)
     except MalformedInputError as error:
         raise ExplorationFileError(error.message, str(path), number, field=error.field or "") from error
     finally:
         lines.close()
     return exploration
+
+
+class _Counts(NamedTuple):
+    """
+    What a whole file has.
+
+    Attributes:
+        states: The number of states that were found.
+        links: The number of links between them.
+        done: The number of those that are done.
+    """
+
+    states: int
+    links: int
+    done: int
+
+
+def _expect_all(exploration: Exploration, counts: _Counts) -> None:
+    """Refuse a file of which something is missing, or that speaks of states that it does not have."""
+    states = exploration.states
+    if states != counts.states or len(exploration.digests) != states:
+        refuse(f"{counts.states} states", states, "found")
+    to_do = sum(len(unpacked(chunk)) for chunk in (*exploration.to_do.level, *exploration.to_do.next_level))
+    if exploration.expanded + to_do != states:
+        refuse(f"{states - exploration.expanded} states to look at", to_do, "state")
+    links = exploration.links
+    if len(links) != counts.links or any(link // LINK >= states or link % LINK >= states for link in links):
+        refuse(f"{counts.links} links between states", len(links), "links")
+    if len(exploration.done) != counts.done or any(number >= states for number in exploration.done):
+        refuse(f"{counts.done} numbers of states", len(exploration.done), "done")
 
 
 def _take_line(exploration: Exploration, value: Json) -> None:
@@ -166,9 +202,17 @@ def _take_line(exploration: Exploration, value: Json) -> None:
         first = len(exploration.parents)
         if any(parent // EVENT_LIMIT >= max(number, 1) for number, parent in enumerate(parents, first)):
             refuse("states that follow states with lower numbers", first, "parents")
-        exploration.digests.update(digests)
+        exploration.digests.update((digest, number) for number, digest in enumerate(digests, first))
         exploration.parents.extend(parents)
-        return
+    elif "links" in value:
+        exploration.links.extend(_LINKS(value, ""))
+    elif "done" in value:
+        exploration.done.extend(_DONE(value, ""))
+    else:
+        _take_state(exploration, value)
+
+
+def _take_state(exploration: Exploration, value: Json) -> None:
     number, is_next, state = _STATE(value, "")
     if number >= exploration.states:
         refuse("the number of a state that was found", number, "state")
@@ -196,12 +240,16 @@ def _bytes_of(size: int) -> Check[bytes]:
     return check
 
 
-def _digests_and_parents(found: bytes, parents: bytes) -> tuple[list[bytes], array[int]]:
+def _numbers_of(value: Json, path: str) -> array[int]:
     numbers = array("Q")
-    numbers.frombytes(parents)
+    numbers.frombytes(_EIGHT_BYTES(value, path))
     if sys.byteorder == "big":
         numbers.byteswap()
-    return [found[first : first + DIGEST_SIZE] for first in range(0, len(found), DIGEST_SIZE)], numbers
+    return numbers
+
+
+def _digests_and_parents(found: bytes, parents: array[int]) -> tuple[list[bytes], array[int]]:
+    return [found[first : first + DIGEST_SIZE] for first in range(0, len(found), DIGEST_SIZE)], parents
 
 
 def _counts(names: type[Cause | ExploredEventKind]) -> Check[Counter[str]]:
@@ -214,11 +262,11 @@ def _counts(names: type[Cause | ExploredEventKind]) -> Check[Counter[str]]:
     return check
 
 
-def _exploration(configuration: Configuration, events: Counter[str], **members: Any) -> tuple[Exploration, int]:  # noqa: ANN401 - of the checks
+def _exploration(configuration: Configuration, events: Counter[str], **members: Any) -> tuple[Exploration, _Counts]:  # noqa: ANN401 - of the checks
     del members["sharestate_explored"]
     around = ExploredGroup(configuration=configuration, profile=members.pop("profile"))
-    states = members.pop("states")
-    return Exploration(around=around, kinds=events, **members), states
+    counts = _Counts(*(members.pop(name) for name in _Counts._fields))
+    return Exploration(around=around, kinds=events, **members), counts
 
 
 def _state(state: int, next_level: bool, **members: Any) -> tuple[int, bool, ExploredState]:  # noqa: ANN401, FBT001 - of the checks
@@ -228,9 +276,15 @@ def _state(state: int, next_level: bool, **members: Any) -> tuple[int, bool, Exp
 _COUNT: Final = integer(0)
 _OFFSETS: Final[Check[tuple[int, ...]]] = list_of(_COUNT)
 
-_FOUND: Final = record({"found": Field(_bytes_of(DIGEST_SIZE)), "parents": Field(_bytes_of(8))}, _digests_and_parents)
+_EIGHT_BYTES: Final = _bytes_of(8)
 
-_COUNTS: Final[Mapping[str, Field]] = dict.fromkeys(("states", "expanded", "edges", "depth", "done"), Field(_COUNT))
+_FOUND: Final = record({"found": Field(_bytes_of(DIGEST_SIZE)), "parents": Field(_numbers_of)}, _digests_and_parents)
+_LINKS: Final = record({"links": Field(_numbers_of)}, lambda links: links)
+_DONE: Final = record({"done": Field(_numbers_of)}, lambda done: done)
+
+_COUNTS: Final[Mapping[str, Field]] = dict.fromkeys(
+    (*_Counts._fields, "expanded", "edges", "crowded", "depth"), Field(_COUNT)
+)
 
 _HEADER: Final = record(
     {

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sharestate.values.dead_letters import DeadLetter, DeadLetterCause
+from sharestate.values.profiles import Quirk
 
 if TYPE_CHECKING:
     from sharestate.values.requests import PersistedState, StateBatch
@@ -96,19 +97,26 @@ class ExploredState(NamedTuple):
 def digest(state: ExploredState) -> bytes:
     """Return 16 bytes that are equal for states that differ in names only."""
     writes = _write_names(state.leader)
-    floor = state.leader.start_offset
+    floor = 0 if state.leader.profile.has(Quirk.START_MOVES_BACK) else state.leader.start_offset
+    stored: tuple[Any, ...] = ()
+    sent: list[tuple[Any, ...]]
     if state.left.failovers:
-        floor = min(floor, state.stored.start_offset)
+        # A write that comes late may move the stored start offset back.
+        starts = [each.start_offset for each in state.sent if each.start_offset >= 0 and not each.is_stored]
+        floor = min(floor, state.stored.start_offset, *starts)
+        sent = [
+            (writes[number], accepted, is_stored, start, _batches(batches))
+            for number, start, batches, accepted, is_stored in state.sent
+        ]
+        stored = state.stored.start_offset, _batches(state.stored.state_batches)
+    else:  # nobody will read what is stored
+        sent = [(writes[number], accepted) for number, _, _, accepted, _ in state.sent]
     canonical = (
         leader_shape(state.leader, writes),
         state.log,
         state.log_start,
-        state.stored.start_offset,
-        _batches(state.stored.state_batches),
-        sorted(
-            (writes[number], start, _batches(batches), accepted, is_stored)
-            for number, start, batches, accepted, is_stored in state.sent
-        ),
+        stored,
+        sorted(sent),
         tuple(state.left),
         sorted(offset for offset in state.confirmed if offset >= floor),
         sorted(offset for offset in state.finished if offset >= floor),

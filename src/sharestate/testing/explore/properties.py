@@ -155,6 +155,11 @@ def not_done(around: ExploredGroup, state: ExploredState) -> list[int]:
     ]
 
 
+def is_done(around: ExploredGroup, state: ExploredState) -> bool:
+    """Return whether everything is done: the SPSO is where fetches end."""
+    return state.leader.start_offset >= around.readable_end(state)
+
+
 def is_quiet(state: ExploredState) -> bool:
     """Return whether nobody holds anything in *state*, and nothing waits for an answer."""
     leader = state.leader

@@ -23,17 +23,22 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, Acknowledge
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import Profile, Quirk
-from sharestate.values.records import AcquiredRecords
+from sharestate.values.records import AcquiredRecords, RecordState
 from sharestate.values.requests import PersistedState, StateBatch, WriteShareGroupState
 from sharestate.values.transaction_index import TransactionIndex
 
-BETWEEN_FETCHES_MS: Final = 1000
-"""The time before each fetch, so that locks of different fetches expire one after the other. [ms]"""
+BETWEEN_LOCKS_MS: Final = 60_000
+"""The time before locks begin, so that those of different fetches expire one after the other. [ms]"""
 
 _FAILURE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
-_NOT_FINISHED: Final = frozenset({Cause.READ, Cause.PASSED, Cause.ROLLED_BACK})
-"""The causes of transitions that finish no record."""
+_NOT_FINISHED: Final = frozenset(
+    {Cause.READ, Cause.PASSED, Cause.ROLLED_BACK, Cause.BELOW_LOG_START, Cause.COMPACTED_AWAY}
+)
+"""The causes of transitions that finish no record; what is gone the log does not have."""
+
+_GIVES_UP: Final = frozenset({Cause.RELEASED, Cause.LOCK_EXPIRED, Cause.SESSION_CLOSED, Cause.ARCHIVED_AT_LIMIT})
+"""The causes of transitions that finish a record only if it was delivered often enough."""
 
 
 class Step(NamedTuple):
@@ -192,19 +197,31 @@ class Leading:
         after = changed._replace(
             leader=self.partition.snapshot(),
             sent=(*changed.sent, *sent),
-            finished=_finished(before.finished, self.transitions, is_stored=is_stored),
+            finished=_finished(
+                before.finished,
+                self.transitions,
+                self.surroundings.configuration.delivery_count_limit,
+                is_stored=is_stored,
+            ),
         )
         return Step(event, after, self.acquired, tuple(self.transitions), tuple(self.requests))
 
 
-def _finished(before: frozenset[int], transitions: Iterable[Transition], *, is_stored: bool) -> frozenset[int]:
-    """Return what is finished after *transitions*; what was rolled back is not, unless it is stored all the same."""
+def _finished(
+    before: frozenset[int], transitions: Iterable[Transition], limit: int, *, is_stored: bool
+) -> frozenset[int]:
+    """
+    Return what is finished after *transitions*, with this delivery limit.
+
+    What was rolled back is not, unless it is stored all the same, or was archived meanwhile.
+    """
     finished = set(before)
     for change in transitions:
         offsets = range(change.first_offset, change.last_offset + 1)
         if change.state in TERMINAL and change.cause not in _NOT_FINISHED:
-            finished.update(offsets)
-        elif change.cause is Cause.ROLLED_BACK and not is_stored and change.state not in TERMINAL:
+            if change.cause not in _GIVES_UP or change.delivery_count >= limit:
+                finished.update(offsets)
+        elif change.cause is Cause.ROLLED_BACK and not is_stored and change.state is not RecordState.ARCHIVED:
             finished.difference_update(offsets)
     return before if finished == before else frozenset(finished)
 
@@ -221,11 +238,18 @@ def take(surroundings: ExploredGroup, state: ExploredState, partition: SharePart
 # ---- members
 
 
-def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step | None:
+def fetchable(surroundings: ExploredGroup, state: ExploredState, partition: SharePartition) -> int:
+    """Return the most batches that a fetch brings in *state*; 1 if it is out of range. *partition* is changed."""
+    if not partition.can_acquire():
+        return 0
+    offset = partition.next_fetch_offset()
+    return 1 if offset < state.log_start else len(surroundings.fetched(state, offset, max(1, len(state.log))).batches)
+
+
+def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step:
     partition = leading.partition
     leading.say("can_acquire")
-    if not partition.can_acquire():
-        return None
+    partition.can_acquire()
     leading.say("next_fetch_offset")
     offset = partition.next_fetch_offset()
     if offset < state.log_start:
@@ -234,8 +258,6 @@ def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step | None:
         return leading.step(state, event, state)
     batches, size = event.numbers
     fetched = leading.surroundings.fetched(state, offset, batches)
-    if len(fetched.batches) < batches:  # fewer batches have had a turn
-        return None
     now_ms = _let_time_pass(leading)
     mode = leading.surroundings.configuration.mode
     leading.say(
@@ -253,12 +275,19 @@ def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step | None:
     return leading.step(state, event, state)
 
 
+def has_time(state: ExploredState) -> bool:
+    """Return whether time may pass in *state* before the next deadline; else locks that begin are as old as others."""
+    now_ms = state.leader.now_ms
+    left = (lock.deadline_ms - now_ms for lock in state.leader.locks if lock.deadline_ms >= now_ms)
+    return all(each // 2 for each in left)  # half of it passes, and the deadline does not come
+
+
 def _let_time_pass(leading: Leading) -> int:
     """Let some time pass in which no lock expires, and return the time. [ms]"""
     now_ms = leading.partition.snapshot().now_ms
     deadline = leading.partition.next_deadline_ms()
     room = LOCK_DURATION_MS if deadline is None else deadline - now_ms - 1
-    passed = BETWEEN_FETCHES_MS if room > BETWEEN_FETCHES_MS else max(room, 0) // 2
+    passed = BETWEEN_LOCKS_MS if room > BETWEEN_LOCKS_MS else max(room, 0) // 2
     leading.say("advance", ms=passed)
     return now_ms + passed
 
@@ -272,8 +301,8 @@ def _acknowledge(leading: Leading, state: ExploredState, event: Event) -> Step:
         if run.member_id == event.member and run.first_offset <= last and run.last_offset >= first
     ]
     batches = [AcknowledgementBatch(low, high, (type_,)) for low, high in held]
+    now_ms = _let_time_pass(leading) if type_ == AcknowledgeType.RENEW else state.leader.now_ms
     leading.say("acknowledge", member=event.member, batches=[[low, high, [type_]] for low, high in held])
-    now_ms = state.leader.now_ms
     leading.carry_out(leading.partition.acknowledge(event.member, batches, now_ms=now_ms))
     offsets = [offset for low, high in held for offset in range(low, high + 1)]
     accepted = tuple(offsets) if type_ == AcknowledgeType.ACCEPT else ()
@@ -290,10 +319,11 @@ def _deadline(leading: Leading, state: ExploredState, event: Event) -> Step | No
     deadline = leading.partition.next_deadline_ms()
     if deadline is None:
         return None
-    leading.say("advance", ms=deadline - state.leader.now_ms)
-    leading.expire(deadline)
-    if len(state.sent) + len(leading.writes) > max(len(state.sent), leading.surroundings.configuration.writes):
-        return None  # it waits for answers
+    now_ms = max(deadline, state.leader.now_ms)
+    leading.say("advance", ms=now_ms - state.leader.now_ms)
+    leading.expire(now_ms)
+    if leading.writes and len(state.sent) >= leading.surroundings.configuration.writes:
+        return None  # it waits for answers; where nothing waits, all that expires at once is written at once
     return leading.step(state, event, state)
 
 

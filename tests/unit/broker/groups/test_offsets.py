@@ -10,6 +10,7 @@ from sharestate import GroupIdNotFoundError, MalformedInputError
 from sharestate.broker.groups import (
     GROUPS_4_3,
     GROUPS_4_4,
+    GROUPS_TRUNK,
     ClusterTopic,
     GroupCaller,
     GroupCoordinator,
@@ -63,6 +64,30 @@ def test_altered_offsets_are_initialized_at_the_groups_epoch() -> None:
     ]
     assert effects.initialize is not None
     assert [(each.state_epoch, each.start_offset) for _, each in effects.initialize.entries()] == [(4, 7)]
+
+
+def test_trunk_raises_the_epoch_when_offsets_are_altered() -> None:
+    """Its record comes first, and state has the new epoch (GroupMetadataManagerTest, commit be72089deb36)."""
+    coordinator = emptied(GROUPS_TRUNK)
+
+    effects = alter_offsets(coordinator, "g", [offsets((0, 7))], 1000)
+
+    assert types_of(effects) == [11, 15]
+    assert coordinator.state.group("g").epoch == 5
+    assert effects.initialize is not None
+    assert [(each.state_epoch, each.start_offset) for _, each in effects.initialize.entries()] == [(5, 7)]
+    with pytest.raises(GroupNotEmptyError):
+        alter_offsets(with_initialized_member(GROUPS_TRUNK), "g", [offsets((0, 7))], 1000)
+
+
+def test_trunk_makes_a_group_at_its_second_epoch() -> None:
+    """A new group's epoch is raised too, also if nothing can be altered (GroupMetadataManager, commit be72089deb36)."""
+    coordinator = coordinator_of(GROUPS_TRUNK)
+
+    effects = alter_offsets(coordinator, "g", [offsets((0, 7), topic="x")], 1000)
+
+    assert (types_of(effects), effects.initialize) == ([11], None)
+    assert coordinator.state.group("g").epoch == 2
 
 
 def test_offsets_of_a_group_that_is_not_there_make_it() -> None:

@@ -263,6 +263,7 @@ def test_profiles_are_those_of_leaders() -> None:
         "kafka-4.2",
         "kafka-4.3",
         "kafka-4.4",
+        "kafka-trunk",
     }
     assert SESSIONS_4_2.quirks == SESSIONS_4_3.quirks == frozenset(SessionQuirk)
     assert SESSIONS_4_3.quirks - SESSIONS_4_4.quirks == {SessionQuirk.FAILS_FOR_UNKNOWN_TOPICS}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +12,6 @@ import pytest
 from attrs import evolve
 
 from sharestate import KAFKA_4_4
-from sharestate.testing import InProcessServer
 from sharestate.testing.explore import (
     RULES,
     Bound,
@@ -18,42 +19,37 @@ from sharestate.testing.explore import (
     Configuration,
     Exploration,
     ExplorationFileError,
+    expansion,
     explore,
     go_on,
     read_exploration,
     write_exploration,
 )
+from sharestate.testing.explore.endings import LINK, first_without_end
+from sharestate.testing.explore.events import GOES_ON, ExploredEventKind
 from sharestate.testing.explore.expansion import EVENT_LIMIT, Found
 from sharestate.testing.explore.explored_state import digest
 from sharestate.testing.explore.properties import Contradiction
 from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
-from tests.support.explorations import BUGS, SLOW, WITH_QUEUE, BugInSmall, configuration
+from tests.support.explorations import (
+    ACCEPT,
+    BUGS,
+    SLOW,
+    WITH_QUEUE,
+    BugInSmall,
+    answered,
+    configuration,
+    shown,
+    shown_in,
+)
 
 if TYPE_CHECKING:
     from sharestate.json_lines import Json
-    from sharestate.values.profiles import Profile
-    from sharestate.values.snapshot import Snapshot
 
 _RULES: Final = Path(__file__).parents[4] / "docs/rules.md"
 
 SMALL: Final = configuration((0, 0), (1, 1), failures=1, delivery_count_limit=1)
-
-
-def answered(conversation: tuple[Json, ...], profile: Profile) -> Json:
-    """Return the library's state after *conversation*."""
-    server = InProcessServer(profile)
-    return [server(request) for request in conversation][-1]["state"]
-
-
-def shown(leader: Snapshot) -> tuple[int, int, int, int]:
-    """Return what is compared of a *leader*: SPSO, SPEO, count and batches."""
-    return leader.start_offset, leader.end_offset, leader.delivery_complete_count, len(leader.batches)
-
-
-def shown_in(state: Json) -> tuple[int, int, int, int]:
-    """Return the same of a *state* in the line protocol."""
-    return state["start_offset"], state["end_offset"], state["delivery_complete_count"], len(state["batches"])
 
 
 @pytest.mark.parametrize("bug", [bug for name, bug in BUGS.items() if name not in SLOW], ids=lambda bug: bug.quirk)
@@ -100,14 +96,18 @@ def test_goes_on_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "change", "field"),
     [
-        (0, {"sharestate_explored": 2}, "sharestate_explored"),
+        (0, {"sharestate_explored": 3}, "sharestate_explored"),
         (0, {"profile": "kafka-9"}, "profile"),
         (0, {"states": 7}, "found"),
+        (0, {"expanded": 7}, "state"),
+        (0, {"links": 7}, "links"),
+        (0, {"done": 7}, "done"),
         (1, {"found": "AAAA"}, "found"),
         (1, {"parents": "AAABAAAAAAA="}, "parents"),
-        (2, {"state": 10_000}, "state"),
-        (2, {"sent": [[3, 0, [], [], False]]}, "sent"),
-        (2, {"log": [9]}, "log"),
+        (2, {"links": "AAABAP////8="}, "links"),
+        (3, {"state": 10_000}, "state"),
+        (3, {"sent": [[3, 0, [], [], False]]}, "sent"),
+        (3, {"log": [9]}, "log"),
     ],
 )
 def test_refuses_other_files(tmp_path: Path, number: int, change: dict[str, Json], field: str) -> None:
@@ -142,6 +142,14 @@ def test_rules_are_rules() -> None:
     assert all(f"(rule-{rule.replace('.', '-')})=" in headings for rule in RULES.values())
 
 
+def test_says_which_rules_are_met() -> None:
+    """Of each rule that changes records it is said by how many steps it did: here nothing was compacted away."""
+    rules = explore(SMALL, KAFKA_4_4.healed).rules
+    assert rules.keys() == set(RULES.values())
+    assert (rules["7.3"], rules["13"]) == (0, 0)
+    assert rules["7"] > 0
+
+
 def test_bound_of_time() -> None:
     """Without time nothing is said to hold."""
     exploration = explore(SMALL, KAFKA_4_4.healed, bounds=Bounds(seconds=0))
@@ -152,6 +160,59 @@ def test_events_fit_into_numbers() -> None:
     """The largest configuration has fewer events in a state than numbers have room for."""
     members, offsets, types = 8, 64, 5
     assert members * (offsets + types * (offsets + 1) + 1) + 3 * offsets < EVENT_LIMIT
+
+
+def test_interrupted_between_two_chunks() -> None:
+    """Ctrl-C ends an exploration where it can be gone on with, and nothing is lost by it."""
+    whole = explore(SMALL, KAFKA_4_4.healed)
+    interrupted = explore(SMALL, KAFKA_4_4.healed, show=lambda _: signal.raise_signal(signal.SIGINT))
+    assert interrupted.truncated is Bound.INTERRUPTED
+    assert interrupted.expanded < whole.expanded
+    go_on(interrupted, bounds=Bounds())
+    assert interrupted.to_json() == whole.to_json()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_knows_from_where_there_is_no_end() -> None:
+    """The first state from which nothing leads to a state that is done is found, as by following each link."""
+    links = [(0, 1), (0, 2), (1, 3), (3, 1), (2, 4), (5, 4), (5, 1), (6, 6)]
+    for done in ([4], [4, 3], [], [4, 1, 6]):
+        reach = set(done)
+        for _ in links:
+            reach |= {before for before, after in links if after in reach}
+        first = next((number for number in range(7) if number not in reach), None)
+        assert first_without_end(7, array("Q", [before * LINK + after for before, after in links]), done) == first
+
+
+def test_nobody_is_saved_by_what_goes_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state from which only a mishap leads on is named, by a shortest way, though somebody can do something."""
+    stuck = {ExploredEventKind.FETCH, ExploredEventKind.DEADLINE}
+    monkeypatch.setattr(expansion, "GOES_ON", GOES_ON - stuck)
+    exploration = explore(SMALL, KAFKA_4_4.healed)
+    found = exploration.counterexample
+    assert found is not None
+    assert (found.name, len(found.steps)) == ("nothing stalls", 1)
+    assert not exploration.holds
+
+
+def test_no_time_is_left() -> None:
+    """Where no time is left before a deadline, it is no success, as locks that begin then would be as old as others."""
+    exploration = Exploration(around=explore(SMALL, KAFKA_4_4.healed, bounds=Bounds(states=1)).around, crowded=1)
+    go_on(exploration, bounds=Bounds())
+    assert (exploration.truncated, exploration.holds) == (Bound.TIME, False)
+
+
+def test_what_never_happens() -> None:
+    """A configuration of which nothing ever comes, as its log has no batch to compact away, is no success."""
+    exploration = explore(configuration((0, 0), compactions=1), KAFKA_4_4.healed)
+    assert (exploration.never, exploration.counterexample, exploration.holds) == (("compact",), None, False)
+
+
+def test_locks_that_expire_at_once() -> None:
+    """Two batches of one fetch expire at the same time, though two writes say so where one may be under way."""
+    exploration = explore(configuration((0, 0), (1, 1), types=ACCEPT), KAFKA_4_4.healed)
+    shown = (exploration.show(Found(number, None, Contradiction("", ""))) for number in range(exploration.states))
+    assert any(len(step.after.sent) == 2 for way in shown for step in way.steps)
 
 
 def test_done_is_reached() -> None:
