@@ -16,8 +16,8 @@ judge = @(set -e; $(2)); status=$$?; \
 step = echo "== $(1)"; $(2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
-.PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench bytecodes instructions growth bench-jvm bench-profile bench-spark bench-state bench-broker clean spark-archive
+.PHONY: help setup demo test test-quick wheel-compiled test-compiled oracle-compiled test-oracle test-tla test-broker test-clients lockstep broker-runs test-spark test-pythons adversary coverage crash explore failover members stalls falsified fuzz fuzz-connections lint check package release
+.PHONY: release-watch kafka-bugs oracle oracle-sessions oracle-configs oracle-mutants oracle-coverage record docs diagrams notebook notebook-spark bench bytecodes instructions growth bench-jvm bench-compiled bench-profile bench-spark bench-state bench-broker clean spark-archive
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1	/p' Makefile | expand -t 17
@@ -58,6 +58,29 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	      tests docs/generate README.md --pyargs sharestate), \
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
 	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) or TLC (make test-tla) or Spark (make test-spark) or other versions of Python (make test-pythons)")
+
+wheel-compiled: $(READY) ## Build the wheel whose state machine is compiled, in build/compiled; takes a C compiler
+	$(call judge,wheel-compiled, rm -rf build/compiled; \
+	  $(call step,the sdist and from it the compiled wheel, \
+	    SHARESTATE_COMPILE=1 $(BIN)/python -m build --quiet --outdir build/compiled); \
+	  $(BIN)/python -m zipfile -e build/compiled/*.whl build/compiled/lib; ls build/compiled/*.whl)
+
+# What a compiled library cannot have, and why, is in tests/packaging/against_wheel.py.
+test-compiled: TESTS ?= $(CORE_TESTS) tests/unit/conversation tests/kafka tests/property
+test-compiled: wheel-compiled ## Run what tests the state machine against the compiled wheel: unit, recorded and property tests; TESTS=
+	$(call judge,test-compiled, $(call step,the compiled wheel, \
+	  $(BIN)/python tests/packaging/against_wheel.py compiled $(PYTEST) $(TESTS)))
+
+# OPTIONS are those of the search; its figures are of the wheel that is there.
+oracle-compiled: OPS ?= 200000
+oracle-compiled: KAFKA ?= 4.2.2 4.3.1 4.4.0
+oracle-compiled: SEED ?= 0
+oracle-compiled: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+oracle-compiled: wheel-compiled ## Search for differences of the compiled library from Kafka's own class, of each release; OPS=, KAFKA=, SEED=, JOBS=
+	$(call judge,oracle-compiled, \
+	  $(foreach release,$(KAFKA),$(call step,searching for differences of the compiled library from Kafka $(release), \
+	    PYTHONPATH=build/compiled/lib $(BIN)/python -m tests.oracle.search --ops $(OPS) --kafka $(release) --seed $(SEED) \
+	      --jobs $(JOBS) $(OPTIONS));))
 
 CORE_TESTS := $(addprefix tests/unit/,coordinator partition values kip932) $(wildcard tests/unit/test_*snapshots.py tests/unit/test_transitions*.py)
 test-quick: $(READY) ## Run the unit tests of the core: seconds instead of minutes
@@ -330,12 +353,16 @@ growth: $(READY) ## Measure all figures that the docs carry and write them into 
 	  echo "$(PAGE): written after $$((($$(date +%s) - begin) / 60)) minutes")
 
 # WORKLOAD is one of the names that bench/workloads.py lists. WRITE=docs/growth.md puts the tables into that page.
-bench bench-jvm growth: ROUNDS ?= 5
+bench bench-jvm bench-compiled growth: ROUNDS ?= 5
 BESIDE = --rounds $(ROUNDS) $(if $(BASE),--base '$(BASE)') $(if $(WORKLOAD),--workload '$(WORKLOAD)') \
   $(if $(JSON),--json '$(JSON)') $(if $(INSTRUCTIONS),--instructions)
 bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; takes minutes; KAFKA=, BASE=, ROUNDS=, WORKLOAD=, WRITE=, JSON=, INSTRUCTIONS=1
 	$(call judge,bench-jvm, $(call step,Kafka and the library alternately, \
 	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(KAFKA),--kafka '$(KAFKA)') $(if $(WRITE),--write '$(WRITE)')))
+
+bench-compiled: wheel-compiled ## Measure the library and the compiled one alternately, with their instructions; JVM=1 with Kafka's own class, ROUNDS=, WORKLOAD=
+	$(call judge,bench-compiled, $(call step,the library and the compiled one alternately, \
+	  $(BIN)/python -m bench.jvm $(if $(JVM),,--no-jvm) $(BESIDE) --wheel build/compiled/*.whl))
 
 bench-state: $(READY) ## Measure what records of the state topic cost to read, and writes to a persister in a file, also for an event loop
 	$(call judge,bench-state, \

@@ -1,4 +1,4 @@
-"""Measure all sides: ``python -m bench.jvm [--base COMMIT] [--no-jvm] [--rounds N] [--workload NAME] ...``."""
+"""Measure all sides: ``python -m bench.jvm [--base COMMIT | --wheel FILE] [--no-jvm] [--rounds N] ...``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from argparse import ArgumentParser
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,17 @@ from rich.progress import track
 
 from bench.calls import calls, sums
 from bench.instructions import NotCountedError, lacking
-from bench.jvm.comparing import CALIBRATED, UnknownCommitError, checked_out, counts, memory, readings, rounds
+from bench.jvm.comparing import (
+    CALIBRATED,
+    UnknownCommitError,
+    WheelError,
+    checked_out,
+    counts,
+    memory,
+    readings,
+    rounds,
+    unpacked,
+)
 from bench.jvm.goals import RELEASE
 from bench.jvm.kafka import HELD_AFTER, KafkaEndedError
 from bench.jvm.library import OPERATION_NAMES, ROOT, LibraryEndedError
@@ -46,8 +56,8 @@ def main() -> None:
         (arguments.rounds < 1, "--rounds takes 1 or more"),
         (arguments.write and arguments.workload, "--write takes all workloads"),
         (
-            arguments.no_jvm and not (arguments.base or arguments.instructions),
-            "--no-jvm takes --base or --instructions",
+            arguments.no_jvm and not (arguments.base or arguments.wheel or arguments.instructions),
+            "--no-jvm takes --base, --wheel or --instructions",
         ),
         (arguments.operations and not arguments.no_jvm, "--operations takes --no-jvm: Kafka runs the workloads only"),
     ):
@@ -55,7 +65,7 @@ def main() -> None:
             parser.error(complaint)
     try:
         _compare(arguments)
-    except (OracleError, KafkaEndedError, LibraryEndedError, NotCountedError, UnknownCommitError) as error:
+    except (OracleError, KafkaEndedError, LibraryEndedError, NotCountedError, UnknownCommitError, WheelError) as error:
         sys.exit(f"{parser.prog}: {error}")
 
 
@@ -63,7 +73,9 @@ def _parser() -> ArgumentParser:
     parser = ArgumentParser(
         prog="python -m bench.jvm", description="Measure Kafka's own class, the library, and the library as it was."
     )
-    parser.add_argument("--base", metavar="COMMIT", help="the library as COMMIT has it is measured too")
+    base = parser.add_mutually_exclusive_group()
+    base.add_argument("--base", metavar="COMMIT", help="the library as COMMIT has it is measured too")
+    base.add_argument("--wheel", type=Path, metavar="FILE", help="so is the one in FILE, such as the compiled wheel")
     parser.add_argument("--kafka", default=RELEASE, metavar="RELEASE", help=f"{RELEASE} unless given")
     parser.add_argument("--no-jvm", action="store_true", help="leave Kafka's own class out; no Java is needed then")
     parser.add_argument("--rounds", type=int, default=5, help="how often each workload is measured; 5 unless given")
@@ -78,7 +90,7 @@ def _parser() -> ArgumentParser:
 def _compare(arguments: Namespace) -> None:
     console = Console(stderr=True)
     with ExitStack() as stack:
-        base = stack.enter_context(checked_out(arguments.base)) if arguments.base else None
+        base = stack.enter_context(_base(arguments))
         oracle = None if arguments.no_jvm else _built(arguments.kafka, console)
         about = _about(arguments)
         measured = _measured(oracle, base, arguments, console)
@@ -90,6 +102,12 @@ def _compare(arguments: Namespace) -> None:
         put(arguments.write, tables, BEGIN, END)
     else:
         sys.stdout.write(tables)
+
+
+def _base(arguments: Namespace) -> AbstractContextManager[Path | None]:
+    if arguments.base:
+        return checked_out(arguments.base)
+    return unpacked(arguments.wheel) if arguments.wheel else nullcontext()
 
 
 def _built(kafka: str, console: Console) -> Oracle:
@@ -124,6 +142,8 @@ def _about(arguments: Namespace) -> list[str]:
         about.append(f"Kafka {arguments.kafka} on {_lines('java', '-version')[-1]}.")
     if arguments.base:
         about.extend(_lines("git", "-C", str(ROOT), "log", "-1", "--format=Base: %h of %cs.", arguments.base))
+    if arguments.wheel:
+        about.append(f"Base: {arguments.wheel.name}.")
     if arguments.instructions and (reason := lacking()):
         about.append(f"{reason}.")
     return [*about, f"CPU time, median of {arguments.rounds} rounds; ratios are taken round by round."]

@@ -12,6 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+from zipfile import BadZipFile, ZipFile
 
 from attrs import frozen
 
@@ -44,6 +45,10 @@ CALIBRATED: Final[Mapping[str, tuple[str, Callable[[], float]]]] = MappingProxyT
 
 class UnknownCommitError(Exception):
     """Git cannot check out the tree to compare with."""
+
+
+class WheelError(Exception):
+    """There is no wheel to compare with; the message names it."""
 
 
 @frozen
@@ -137,6 +142,24 @@ def checked_out(commit: str) -> Iterator[Path]:
         with tarfile.open(fileobj=io.BytesIO(ended.stdout)) as tree:
             tree.extractall(scratch, filter="data")
         yield Path(scratch) / "src"
+
+
+@contextmanager
+def unpacked(wheel: Path) -> Iterator[Path]:
+    """
+    Yield where `sharestate` is as *wheel* has it, such as the compiled one: in a directory that is removed afterwards.
+
+    Raises:
+        WheelError: It cannot be read.
+    """
+    with TemporaryDirectory(prefix="sharestate-") as scratch:
+        try:
+            with ZipFile(wheel) as archive:
+                archive.extractall(scratch)  # noqa: S202 - a wheel of our own, which is imported next
+        except (OSError, BadZipFile) as error:
+            message = f"{wheel}: no wheel: {error}"
+            raise WheelError(message) from error
+        yield Path(scratch)
 
 
 def rounds(count: int, names: Iterable[str], oracle: Oracle | None, base: Path | None) -> Iterator[Round]:

@@ -112,6 +112,8 @@ def page() -> str:
 The formats of files and streams have versions of their own, and each reader refuses a version that it does not know.
 The command line is provisional: its options, its exit codes, and the names in what `--json` prints.
 
+All of it holds for [the compiled library](install.md#compiled) too; which modules are compiled may change.
+
 {table(["package or module", "stability", "page"], rows)}
 
 Any other module is internal. What is stable is compared with a recorded copy in every build: names, signatures, fields

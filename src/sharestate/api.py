@@ -47,6 +47,7 @@ from sharestate.errors import (
     persister_error,
 )
 from sharestate.leader import Leader, PollResult, monotonic_ms
+from sharestate.partition import is_compiled
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.outlook import AcquisitionOutlook, ThrottledRecord
 from sharestate.partition.share_partition import SharePartition
@@ -188,6 +189,7 @@ __all__ = [
     "WrongThreadError",
     "config_keys",
     "effective_configs",
+    "is_compiled",
     "monotonic_ms",
     "persister_error",
     "topic_id_of",

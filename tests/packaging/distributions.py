@@ -23,6 +23,7 @@ SDIST = {
     "bench",
     "docs",
     "examples",
+    "hatch_build.py",
     "newsfragments",
     "pyproject.toml",
     "spec",

@@ -113,6 +113,7 @@ from sharestate import (
     WrongThreadError,
     config_keys,
     effective_configs,
+    is_compiled,
     monotonic_ms,
     persister_error,
     topic_id_of,
@@ -408,6 +409,7 @@ async def led_by_asyncio(persister: InMemoryPersister) -> int:
     async with AsyncLeader(SharePartition(KEY), persister, reset_offset=lambda _: 0) as leader:
         assert_type(leader, AsyncLeader)
         assert_type(monotonic_ms(), int)
+        assert_type(is_compiled(), bool)
         await leader.start()
         while not leader.acquire("m1", fetched()):
             await leader.wait_for_records()

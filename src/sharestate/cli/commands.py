@@ -15,6 +15,7 @@ import click
 from sharestate import __version__
 from sharestate.cli.exits import run_command
 from sharestate.cli.interrupts import ending_at_once
+from sharestate.partition import is_compiled
 
 _PLACES: Final = {
     "assign": ("assign", "assign_command"),
@@ -36,6 +37,8 @@ _PLACES: Final = {
     "state": ("state", "state_group"),
 }
 """Where each command is: its module, and its name there."""
+
+_BUILD: Final = "compiled" if is_compiled() else "pure Python"
 
 
 class Commands(Mapping[str, click.Command]):
@@ -63,6 +66,6 @@ def run() -> int:
 
 
 @click.group(commands=Commands(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.version_option(__version__, message=f"%(prog)s %(version)s ({_BUILD})")
 def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""

@@ -55,6 +55,7 @@ class Batch:
         whole batch.
     """
 
+    __deletable__ = ("cell",)  # for mypyc, whose attributes cannot be deleted else
     __slots__ = ("cell", "cells", "durable_prefix", "first_offset", "is_split", "last_offset")
 
     cell: Cell

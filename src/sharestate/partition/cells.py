@@ -142,8 +142,6 @@ class PendingCell(Cell):
     # A class of its own: the cells of records that are held are many, and have none of this.
     __slots__ = ("_with_expired_lock", "lock_expired", "rollback", "write")
 
-    write: int
-
     # The same for all of them: nobody holds such a record, may acquire it or can rely on it.
     member_id = NO_MEMBER
     is_acquirable = False
@@ -154,7 +152,7 @@ class PendingCell(Cell):
         state: RecordState,
         delivery_count: int,
         lock: Lock | None,
-        write: int,
+        write: int | None,
         rollback: Cell | None,
         lock_expired: bool = False,  # noqa: FBT001, FBT002
     ) -> None:

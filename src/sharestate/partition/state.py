@@ -14,9 +14,8 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
-
-from attrs import Factory, define, field
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from sharestate.errors import SplitLimitError
 from sharestate.partition.batches import Batch, InFlight, is_uniform
@@ -57,32 +56,40 @@ class GapWindow(NamedTuple):
 # One is made for every write: neither named tuples nor frozen, which would take twice and thrice as long to make.
 
 
-@define
 class PendingWrite:
     """A write without an answer whose outcome decides what becomes of the records that it carries."""
 
-    number: int
-    """The number of the request."""
+    __slots__ = ("dead_letters", "delivery_count_limit", "number", "ranges")
 
-    delivery_count_limit: int
-    """The limit in force as the change was made; a roll-back still asks for it. [deliveries]"""
+    def __init__(
+        self,
+        number: int,
+        delivery_count_limit: int,
+        ranges: tuple[tuple[Batch, int, int], ...],
+        dead_letters: tuple[DeadLetter, ...] = (),
+    ) -> None:
+        """Make a write that waits for its answer."""
+        self.number: Final = number
+        """The number of the request."""
+        self.delivery_count_limit: Final = delivery_count_limit
+        """The limit in force as the change was made; a roll-back still asks for it. [deliveries]"""
+        self.ranges: Final = ranges
+        """The ranges (batch, first offset, last offset) that hold every record of the change, and perhaps others."""
+        self.dead_letters: Final = dead_letters
+        """The records that go to the dead-letter queue once the write has succeeded."""
 
-    ranges: tuple[tuple[Batch, int, int], ...]
-    """The ranges (batch, first offset, last offset) that hold every record of the change, and perhaps others."""
 
-    dead_letters: tuple[DeadLetter, ...] = ()
-    """The records that go to the dead-letter queue once the write has succeeded."""
-
-
-@define
 class FinalWrite:
     """A write without an answer whose outcome decides nothing."""
 
-    dead_letters: tuple[DeadLetter, ...] = ()
-    """The records that go to the dead-letter queue once the write is answered."""
+    __slots__ = ("dead_letters", "wakes")
 
-    wakes: bool = False
-    """True if its answer wakes fetches when the SPSO advances; the commands that issue the others have woken them."""
+    def __init__(self, dead_letters: tuple[DeadLetter, ...] = (), wakes: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Make a write that waits for its answer."""
+        self.dead_letters: Final = dead_letters
+        """The records that go to the dead-letter queue once the write is answered."""
+        self.wakes: Final = wakes
+        """True if its answer wakes fetches when the SPSO advances; commands that issue the others have woken them."""
 
 
 WriteContent: TypeAlias = tuple[int, Sequence[StateBatch]]
@@ -131,7 +138,7 @@ class Position(NamedTuple):
     batches: tuple[Batch, ...]
 
 
-@define(kw_only=True, eq=False)
+@dataclass(kw_only=True, eq=False, slots=True)
 class PartitionState:
     """The mutable state of one share partition (rule 1)."""
 
@@ -183,19 +190,19 @@ class PartitionState:
     gap_window: GapWindow | None = None
     """The gap window, active or not."""
 
-    in_flight: InFlight = Factory(lambda self: InFlight(self.split_limit), takes_self=True)
+    in_flight: InFlight = field(init=False)
     """The in-flight batches."""
 
-    locks: Locks = field(factory=Locks)
+    locks: Locks = field(default_factory=Locks)
     """The acquisition locks."""
 
-    writes: dict[int, PendingWrite | FinalWrite] = field(factory=dict)
+    writes: dict[int, PendingWrite | FinalWrite] = field(default_factory=dict)
     """The writes without an answer, by number."""
 
     next_write: int = 0
     """The number of the next write."""
 
-    dead_letters: dict[int, DeadLetter] = field(factory=dict)  # rule 21.3
+    dead_letters: dict[int, DeadLetter] = field(default_factory=dict)  # rule 21.3
     """The records that the dead-letter queue was given and has not answered, by number."""
 
     next_dead_letter: int = 0
@@ -206,6 +213,10 @@ class PartitionState:
 
     now_ms: int = 0
     """The last ``now_ms`` of a command. [ms]"""
+
+    def __post_init__(self) -> None:
+        """Begin without batches."""
+        self.in_flight = InFlight(self.split_limit)
 
     # ---- cells
 

@@ -1,13 +1,15 @@
 """
 An archive of this library, a zip, for clusters that do not have it: ``python -m sharestate.spark.library_zip FILE``.
 
-It holds what the library needs always, attrs and sortedcontainers; none of them has compiled code, so Python imports
-them from the archive. PySpark, pandas and pyarrow have, and must be installed.
+It holds what the library needs always, attrs and sortedcontainers, as Python alone: nothing that is compiled can be
+imported from an archive, and a compiled library has its sources beside it. PySpark, pandas and pyarrow are compiled,
+and must be installed.
 """
 
 from __future__ import annotations
 
 import argparse
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("sharestate", "attr", "attrs", "sortedcontainers")
 """The packages in the archive; ``attr`` and ``attrs`` are both attrs."""
+
+_COMPILED: Final = tuple(EXTENSION_SUFFIXES)
+"""How names of compiled modules end; a name ends so in full, as ``.cpython-311-x86_64-linux-gnu.so``, or in part."""
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
 """The time of every file, so that the same files make the same archive."""
@@ -45,7 +50,7 @@ def _files() -> Iterator[tuple[str, Path]]:
             raise ModuleNotFoundError(package, name=package)
         root = Path(spec.origin).parent
         for file in sorted(root.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
+            if file.is_file() and "__pycache__" not in file.parts and not file.name.endswith(_COMPILED):
                 yield f"{package}/{file.relative_to(root).as_posix()}", file
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -20,8 +21,10 @@ from bench.jvm.comparing import (
     Costs,
     Round,
     UnknownCommitError,
+    WheelError,
     checked_out,
     costs,
+    unpacked,
 )
 from bench.jvm.kafka import BATCHES, HELD_AFTER, Kafka, KafkaEndedError, shape
 from bench.jvm.table import comparison
@@ -340,6 +343,23 @@ def test_a_commit_that_is_not_known_is_refused() -> None:
         pytest.fail("there is nothing to check out")
 
 
+def test_a_wheel_is_unpacked_for_as_long_as_it_is_needed(tmp_path: Path) -> None:
+    """Its package can be imported from there, and is gone afterwards."""
+    with ZipFile(tmp_path / "any.whl", "w") as wheel:
+        wheel.writestr("sharestate/__init__.py", "")
+    with unpacked(tmp_path / "any.whl") as source:
+        assert (source / "sharestate/__init__.py").is_file()
+    assert not source.exists()
+
+
+def test_what_is_no_wheel_is_refused(tmp_path: Path) -> None:
+    """Whether it is not there or no archive, the file is named."""
+    (tmp_path / "text.whl").write_text("no archive")
+    for name in ("text.whl", "none.whl"):
+        with pytest.raises(WheelError, match=rf"{name}: no wheel: "), unpacked(tmp_path / name):
+            pytest.fail("there is nothing to unpack")
+
+
 def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
     """Where there is no Java, the program says so and how to get it, and measures nothing."""
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(filter(None, sys.path))}
@@ -359,7 +379,7 @@ def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
         (["--rounds", "0"], "--rounds takes 1 or more"),
         (["--workload", "half"], "invalid choice: 'half'"),
         (["--workload", WHOLE, "--write", "page.md"], "--write takes all workloads"),
-        (["--no-jvm"], "--no-jvm takes --base or --instructions"),
+        (["--no-jvm"], "--no-jvm takes --base, --wheel or --instructions"),
         (["--operations", "--base", "main"], "--operations takes --no-jvm"),
     ],
 )

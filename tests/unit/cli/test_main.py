@@ -15,7 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sharestate import __version__
+from sharestate import __version__, is_compiled
 from sharestate.cli.commands import sharestate
 
 WITHOUT = """
@@ -27,10 +27,11 @@ main()
 
 
 def test_the_version_is_shown() -> None:
-    """--version shows the version of the library."""
+    """--version shows the version of the library, and whether it is compiled."""
     result = CliRunner().invoke(sharestate, ["--version"], prog_name="sharestate")
 
-    assert result.output == f"sharestate {__version__}\n"
+    build = "compiled" if is_compiled() else "pure Python"
+    assert result.output == f"sharestate {__version__} ({build})\n"
 
 
 @pytest.mark.parametrize("command", [[], ["serve"], ["replay"], ["kip"]])
