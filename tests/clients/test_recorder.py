@@ -90,6 +90,30 @@ def test_what_is_written(scene: Scene, tmp_path: Path) -> None:
     nothing_is_broken(tmp_path)
 
 
+def test_records_are_asked_for_when_there_are_none(scene: Scene, tmp_path: Path) -> None:
+    """
+    A consumer of librdkafka has acquired nothing before the poll that brings it, as the header says.
+
+    While the member holds some records for longer than a lock lasts, no others wait for it: somebody else gets those
+    for the first time.
+    """
+    topic, group = scene.topic(), scene.group(record_lock_duration_ms="1000")
+    for value in numbered(6):
+        scene.produce(topic, [value])  # a batch each
+    first = recorded(ShareConsumer, config(scene, group, **{"max.poll.records": 2}), tmp_path)
+    first.subscribe([topic])
+
+    held = {message.offset() for message in take(first)}
+    time.sleep(2.5)
+    others = work(scene.consumer(group, [topic]), 6)
+    first.close()
+
+    assert dict(seen(others)) == {offset: 2 if offset in held else 1 for offset in range(6)}
+    (header,) = [json.loads(log.read_text().splitlines()[0]) for log in tmp_path.iterdir()]
+    assert header["view"] == "polled"
+    nothing_is_broken(tmp_path)
+
+
 def test_implicit_acknowledgement(scene: Scene, tmp_path: Path) -> None:
     """
     The next poll accepts what the one before has brought; closing accepts nothing.

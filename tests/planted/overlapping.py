@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
+
+from attrs import define, field
 
 from sharestate.testing.groups import AcknowledgementBatch
 from tests.support.mock_share_group import INVALID_RECORD_STATE, MockShareGroup, MockState
@@ -14,6 +16,8 @@ from tests.support.mock_share_group import INVALID_RECORD_STATE, MockShareGroup,
 
 class SlowShareGroup(MockShareGroup):
     """A correct one: what awaits something looks again afterwards."""
+
+    members_overlap: ClassVar[bool] = False
 
     async def fetches(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
         """Acquire for a member."""
@@ -73,4 +77,38 @@ class StoredTogether(SlowShareGroup):
         return code
 
 
-OVERLAPPING: Final[Sequence[type[SlowShareGroup]]] = (AcknowledgedLater, ClosedOneByOne, StoredTogether)
+class CountedEarly(SlowShareGroup):
+    """A fetch reads the delivery counts, waits, and counts on from what it has read."""
+
+    async def fetches(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        self.expire_locks()
+        counts = {offset: record.count for offset, record in self.log.items()}
+        await asyncio.sleep(0)
+        response = []
+        for offset, _, _ in self.fetch(member, max_records):
+            self.log[offset].count = counts.get(offset, 0) + 1
+            response.append((offset, offset, self.log[offset].count))
+        return response
+
+
+@define
+class LateAnswer(SlowShareGroup):
+    """A fetch that overlaps another one of the same member brings what that one brings, too."""
+
+    members_overlap: ClassVar[bool] = True
+    on_their_way: dict[str, list[tuple[int, int, int]]] = field(factory=dict)
+
+    async def fetches(self, member: str, max_records: int) -> list[tuple[int, int, int]]:
+        got = self.fetch(member, max_records)
+        self.on_their_way.setdefault(member, []).extend(got)
+        await asyncio.sleep(0)
+        return sorted(self.on_their_way.pop(member, got))
+
+
+OVERLAPPING: Final[Sequence[type[SlowShareGroup]]] = (
+    AcknowledgedLater,
+    ClosedOneByOne,
+    StoredTogether,
+    CountedEarly,
+    LateAnswer,
+)

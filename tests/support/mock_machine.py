@@ -82,8 +82,10 @@ class SlowMachine(MockMachine):
 
 def machine_of(group_type: type[MockShareGroup]) -> type[MockMachine]:
     """Return a machine of one kind of share group, whose runs are counted from 0."""
-    machine = SlowMachine if issubclass(group_type, SlowShareGroup) else MockMachine
-    return type("MockMachine", (machine,), {"group_type": group_type, "runs": 0})
+    if issubclass(group_type, SlowShareGroup):
+        own = {"group_type": group_type, "runs": 0, "members_overlap": group_type.members_overlap}
+        return type("MockMachine", (SlowMachine,), own)
+    return type("MockMachine", (MockMachine,), {"group_type": group_type, "runs": 0})
 
 
 def broken_by(

@@ -113,11 +113,13 @@ class _Members(NamedTuple):
 
     Attributes:
         is_wire: Whether they have written down the answers of brokers.
+        is_timed: Whether their fetches say when records were acquired.
         is_complete: Whether they have written down all that they did.
         is_comparable: Whether their clocks have bounds against the first clock.
     """
 
     is_wire: bool
+    is_timed: bool
     is_complete: bool
     is_comparable: bool
 
@@ -161,6 +163,11 @@ class _Spans:
     def count_since(self, since_us: int) -> int:
         """Return how many begin at *since_us* or later."""
         return len(self._begins) - bisect_left(self._begins, since_us)
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self._begins)
 
     @property
     def begin_us(self) -> int:
@@ -299,9 +306,16 @@ class Circumstances:
         )
 
     def unseen_since(self, group: str, act: Act) -> int:
-        """Return how often records may have been acquired since *act* that no client has seen."""
-        spans = self._unseen.get(group, {}).items()
-        return sum(own.count_since(self.earliest_us(act.begin_us, act.clock, clock)) for clock, own in spans)
+        """
+        Return how often records may have been acquired since *act* that no client has seen.
+
+        Of each member, one fetch that began before may have waited until then.
+        """
+        before = since = 0
+        for clock, own in self._unseen.get(group, {}).items():
+            later = own.count_since(self.earliest_us(act.begin_us, act.clock, clock))
+            before, since = before + own.count - later, since + later
+        return since + min(before, len(self.log.members[group]))
 
     def _fault_spans(self) -> dict[tuple[str | None, int | None], _SpansByClock]:
         """Return when faults were, by the topic and the partition that they name."""
@@ -396,9 +410,9 @@ class Circumstances:
 
     # ---- clients
 
-    def is_wire(self, group: str) -> bool:
-        """Return whether all members of *group* have written down the answers of brokers."""
-        return self._members(group).is_wire
+    def is_timed(self, group: str) -> bool:
+        """Return whether the fetches of all members of *group* say when records were acquired."""
+        return self._members(group).is_timed
 
     def is_complete(self, group: str) -> bool:
         """Return whether all members of *group* have written down all that they did."""
@@ -410,7 +424,8 @@ class Circumstances:
 
     def sees_all(self, group: str) -> bool:
         """Return whether all answers of brokers to members of *group* are in the log."""
-        return self.is_wire(group) and self.is_complete(group)
+        members = self._members(group)
+        return members.is_wire and members.is_complete
 
     def _members(self, group: str) -> _Members:
         found = self._of_members.get(group)
@@ -418,6 +433,7 @@ class Circumstances:
             own = [self.log.clients[client] for client in self.log.members[group]]
             found = self._of_members[group] = _Members(
                 all(client.view is View.WIRE for client in own),
+                all(client.view.is_timed for client in own),
                 all(client.complete for client in own),
                 all(self.clocks.are_comparable(clock, 0) for clock in {client.clock for client in own}),
             )

@@ -12,6 +12,7 @@ from typing import Final
 from sharestate.audit.audit_parts import AuditPart, sum_of_parts
 from sharestate.audit.circumstances import Act, AuditSettings, Circumstances
 from sharestate.audit.clocks import ClockBounds, ClockOrders, unbounded
+from sharestate.audit.deleted import DeletedRecords
 from sharestate.audit.duplicates import DuplicateCounts
 from sharestate.audit.guarantees import Guarantee
 from sharestate.audit.lives import known_bugs, life_in_words
@@ -170,6 +171,7 @@ class Judgment:
         produced = ProducedRecords(around, key, self._ends)
         lost = LostRecords(around, key, self._ends, self._quiet)
         locks = LocksHeld(around, key)
+        deleted = DeletedRecords(around, key)
         refused: Counter[int] = Counter()
         histories = RecordHistories(self._log, key)
         for history in histories:
@@ -181,6 +183,9 @@ class Judgment:
                 self._count(key, history, found)
                 self._note(key, history, acts, found, refused)
                 locks.count(acts, history.records)
+                if deliveries and deleted:
+                    found_deleted = deleted.hindrance(history, acts)
+                    self._check(Guarantee.NOTHING_DELETED, key, history, *found_deleted, is_checked=True)
             why_not_produced = produced.hindrance(history, deliveries)
             self._check(
                 Guarantee.ONLY_PRODUCED,
@@ -431,23 +436,34 @@ def _bound_clocks(orders: ClockOrders, key: SharePartitionName, history: RecordH
             orders.ends_after(act.clock, act.end_us, produced.clock, produced.begin_us)
     if around.may_have_failed(key):  # after a fault, deliveries may count as those before
         return
-    counted = sorted((act for act in deliveries if act.what), key=lambda act: act.what)
+    timed = (act for act in deliveries if act.what and around.log.clients[act.client].view.is_timed)
+    counted = sorted(timed, key=lambda act: act.what)
     for before, act in pairwise(counted):
         if before.what < act.what:
             orders.ends_after(act.clock, act.end_us, before.clock, before.begin_us)
     for act in history.life:
-        own = _owned(key, act, counted, around)
+        own = _owned(key, act, counted, history.life, around)
         for later in counted:
             if own is not None and later.what > own.what:
                 orders.ends_after(later.clock, later.end_us, act.clock, act.begin_us)
 
 
-def _owned(key: SharePartitionName, act: Act, counted: list[Act], around: Circumstances) -> Act | None:
-    """Return the delivery that an acknowledgement surely is about; None if it may be about none."""
+def _owned(key: SharePartitionName, act: Act, counted: list[Act], life: list[Act], around: Circumstances) -> Act | None:
+    """
+    Return the delivery that an acknowledgement surely is about; None if it may be about none.
+
+    After another one of its client it is: that may have ended the lock, and what the SPSO has passed is not refused.
+    """
     if act.kind != OperationRowKind.ACKNOWLEDGED or act.code != 0:
         return None
     own = [each for each in counted if each.client == act.client and each.end_us <= act.begin_us]
     if not own:
+        return None
+    if any(
+        each.kind == OperationRowKind.ACKNOWLEDGED and each.client == act.client and each.row != act.row
+        for each in life
+        if own[-1].begin_us <= each.begin_us <= act.end_us
+    ):
         return None
     lock = around.lock_us(key.group, own[-1])
     in_time = lock is not None and around.most_us(own[-1], act) < lock[0] - around.tolerance_us

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharestate.audit.circumstances import Act, Circumstances
+from sharestate.audit.circumstances import Circumstances
 from sharestate.audit.operation_log import (
     ACKNOWLEDGED_AS,
     NEVER_US,
@@ -16,7 +16,7 @@ from sharestate.audit.operation_log import (
     SharePartitionName,
 )
 from sharestate.audit.operations import AcknowledgedAs
-from sharestate.audit.produced import READ_COMMITTED, Fate, TransactionEnds, deliveries_of
+from sharestate.audit.produced import READ_COMMITTED, Fate, TransactionEnds, deliveries_of, produced_act
 from sharestate.audit.record_histories import RecordHistory
 from sharestate.error_codes import ErrorCode
 
@@ -203,22 +203,3 @@ class LostRecords:
         if unseen and (self._limit is None or times + unseen >= self._limit[0]):
             return "it may have reached the delivery count limit unseen"
         return ""
-
-
-def produced_act(log: OperationLog, row: int) -> Act:
-    """Return the act of a row of what was produced."""
-    operation = log.operation[row]
-    client = log.client[operation]
-    return Act(
-        row,
-        operation,
-        OperationRowKind.PRODUCED,
-        client,
-        log.clients[client].clock,
-        log.begin_us[operation],
-        log.end_us[operation],
-        log.what[row],
-        0,
-        log.first[row],
-        log.last[row],
-    )

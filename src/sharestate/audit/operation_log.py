@@ -313,7 +313,7 @@ class OperationLog:
         lost = operation.end_ms is None or any(code for *_, code in operation.partitions)
         brought: dict[SharePartitionName, tuple[DeliveredRange, ...]] = {}
         for topic, partition, ranges, code in operation.partitions:
-            if code or (ranges and self.clients[client].view is View.WIRE):  # else it may have waited for long
+            if code or (ranges and self.clients[client].view.is_timed):  # else it may have waited for long
                 self._note_leader(client, topic, partition, code)
             if ranges:
                 key = SharePartitionName(operation.group, topic, partition)
@@ -395,6 +395,8 @@ class OperationLog:
         self._add_gone(operation.group, client, "crashed")
 
     def _add_deletion(self, operation: DeleteRecordsOperation, _client: int) -> None:
+        if operation.code:
+            self.end_us[-1] = NEVER_US  # perhaps it was not carried out
         self.deletions[operation.topic, operation.partition].append((len(self) - 1, operation.before_offset))
 
     def _add_alteration(self, operation: AlterOffsetsOperation, _client: int) -> None:

@@ -51,6 +51,14 @@ class View(StrEnum):
     APPLICATION = "application"
     """What the application was given: the client library may have acquired records, and released them, unseen."""
 
+    POLLED = "polled"
+    """As APPLICATION, by a client library that asks for records after the begin of the fetch that has them."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a record was acquired between the begin and the end of the fetch that has it."""
+        return self is not View.APPLICATION
+
 
 class AcknowledgedAs(StrEnum):
     """An acknowledge type, by the name that it has in files."""

@@ -143,3 +143,22 @@ class ProducedRecords:
 def deliveries_of(history: RecordHistory) -> list[Act]:
     """Return the deliveries of a history."""
     return [act for act in history.life if act.kind == OperationRowKind.DELIVERED]
+
+
+def produced_act(log: OperationLog, row: int) -> Act:
+    """Return the act of a row of what was produced."""
+    operation = log.operation[row]
+    client = log.client[operation]
+    return Act(
+        row,
+        operation,
+        OperationRowKind.PRODUCED,
+        client,
+        log.clients[client].clock,
+        log.begin_us[operation],
+        log.end_us[operation],
+        log.what[row],
+        0,
+        log.first[row],
+        log.last[row],
+    )

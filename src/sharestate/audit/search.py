@@ -19,7 +19,7 @@ from attrs import evolve, field, frozen
 from sharestate.audit.circumstances import Act, Circumstances
 from sharestate.audit.guarantees import Guarantee
 from sharestate.audit.operation_log import ACKNOWLEDGED_AS, NEVER_US, OperationRowKind, SharePartitionName
-from sharestate.audit.operations import AcknowledgedAs, View
+from sharestate.audit.operations import AcknowledgedAs
 from sharestate.audit.record_histories import NOT_CARRIED_OUT, RecordHistory
 from sharestate.error_codes import ErrorCode
 
@@ -131,7 +131,7 @@ class LifeSearch:
         self._around = circumstances
         self._key = key
         self._clients = circumstances.log.clients
-        self._is_wire = circumstances.is_wire(key.group)
+        self._is_timed = circumstances.is_timed(key.group)
         self._is_complete = circumstances.is_complete(key.group)
         self._sees_all = circumstances.sees_all(key.group)
         limit = circumstances.in_force(key.group, "delivery_count_limit")
@@ -154,17 +154,18 @@ class LifeSearch:
         """
         Return the life of a history in the order in which it ended, so that what had to happen first is tried first.
 
-        A delivery to an application begins when the record was produced: its client library may have acquired it since.
+        A delivery that does not say when it was acquired begins when the record was produced: the client library may
+        have acquired it since.
         """
         around = self._around
         life = history.life
-        if not self._is_wire:
+        if not self._is_timed:
             begins = [(each.begin_us, each.clock) for each in history.produced]
             life = [self._since_produced(act, begins) for act in life]
         return sorted(life, key=lambda act: (around.shifted_us(act.end_us, act.clock), act.operation))
 
     def _since_produced(self, act: Act, begins: list[tuple[int, int]]) -> Act:
-        if act.kind != OperationRowKind.DELIVERED or self._clients[act.client].view is View.WIRE:
+        if act.kind != OperationRowKind.DELIVERED or self._clients[act.client].view.is_timed:
             return act
         earliest = (self._around.earliest_us(begin_us, clock, act.clock) for begin_us, clock in begins)
         return act._replace(begin_us=min(min(earliest, default=-NEVER_US), act.begin_us))
@@ -205,7 +206,7 @@ class LifeSearch:
     def _note_deliveries(self, acts: list[Act]) -> None:
         """Remember until when records up to here were delivered: so long the SPSO has not passed any record above."""
         for act in acts:
-            if act.kind == OperationRowKind.DELIVERED and self._clients[act.client].view is View.WIRE:
+            if act.kind == OperationRowKind.DELIVERED and self._clients[act.client].view.is_timed:
                 self._later[act.clock] = max(self._later.get(act.clock, -NEVER_US), act.begin_us)
 
     # ---- orders
@@ -400,11 +401,13 @@ class LifeSearch:
 
         Where a member has not written down all that it did, it may have finished whatever was free.
         """
-        kind, owner, since, _, most, *_ = state
+        kind, owner, since, _, most, _, last = state
         if kind == KnownState.FINISHED or self._deleted > act.first:
             return True
         if most < self._least_limit and self._is_complete:
             return self._may_reach_limit(state, act)
+        if not self._is_complete and last >= 0:
+            since = last  # it may have been finished before a renewal, which is not refused then
         return kind == KnownState.AVAILABLE or not self._surely_lasts(owner, self._acts[since], act)
 
     def _may_reach_limit(self, state: _State, act: Act) -> bool:
@@ -428,7 +431,7 @@ class LifeSearch:
     def _broken_by(self, state: _State, act: Act) -> Guarantee:
         """Return what an acknowledgement breaks that its client may not send."""
         kind, owner, *_ = state
-        if self._is_wire or kind != KnownState.ACQUIRED or owner == act.client:
+        if self._is_timed or kind != KnownState.ACQUIRED or owner == act.client:
             return Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE
         # An application has just been given the record, and so has another one, nobody knows which of them first.
         given = (each for each in self._acts if each.kind == OperationRowKind.DELIVERED and each.client == act.client)

@@ -33,6 +33,7 @@ JUDGED: Final[Mapping[Guarantee, str]] = MappingProxyType(
         Guarantee.RECORD_ORDER: "answers",
         Guarantee.ONLY_PRODUCED: "records delivered",
         Guarantee.ONLY_COMMITTED: "records of transactions delivered",
+        Guarantee.NOTHING_DELETED: "records delivered",
         Guarantee.ACCEPTED_IS_FINAL: "records accepted",
         Guarantee.REJECTED_IS_FINAL: "records rejected",
         Guarantee.DELIVERY_LIMIT: "records delivered",

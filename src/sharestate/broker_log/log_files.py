@@ -16,6 +16,7 @@ from typing import IO, Final
 
 from sharestate.broker_log.lines import MAX_LINE
 from sharestate.errors import RequestLogError
+from sharestate.json_line_files import BoundedGzipFile
 from sharestate.json_lines import most_lines
 
 _GZIP: Final = b"\x1f\x8b"
@@ -83,7 +84,7 @@ class LogFile:
             EOFError: It is compressed, and cut off.
             OSError: Its compression is damaged; also zlib.error.
         """
-        with _opened(self.path) as self._file, _stream(self._file, str(self.path)) as stream:
+        with _opened(self.path) as self._file, _stream(self._file, self.size, str(self.path)) as stream:
             if isinstance(stream, io.TextIOWrapper):
                 yield self._few(map(str.encode, iter(partial(stream.readline, MAX_LINE), "")))
             else:
@@ -115,12 +116,12 @@ def _unreadable(path: Path, error: Exception) -> RequestLogError:
     return RequestLogError(message, str(path))
 
 
-def _stream(file: io.BufferedReader, name: str) -> io.BufferedReader | io.TextIOWrapper:
+def _stream(file: io.BufferedReader, size: int, name: str) -> io.BufferedReader | io.TextIOWrapper:
     """Return what reads the lines of a file, by how it begins."""
     stream = file
     begin = file.peek(_SIZE)[:_SIZE]
     if begin.startswith(_GZIP):
-        stream = io.BufferedReader(gzip.GzipFile(fileobj=file))
+        stream = io.BufferedReader(BoundedGzipFile(file, size))
         begin = stream.peek(_SIZE)[:_SIZE]
     for magic, what in _NOT_READ:
         if begin.startswith(magic):

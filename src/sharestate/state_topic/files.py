@@ -18,6 +18,7 @@ from zlib import error as DeflateError  # noqa: N812 - an exception under its bu
 from sharestate.coordinator import StateRecord, decode_record, encode_record
 from sharestate.errors import MalformedInputError, RecordFormatError, SegmentError, UnreadableFileError
 from sharestate.json_checks import Field, integer, nullable, record, refuse, text
+from sharestate.json_line_files import BoundedGzipFile
 from sharestate.json_lines import Json, bounded_lines, is_blank, most_lines, read_json
 from sharestate.state_topic.decoded import from_decoded_form
 
@@ -145,7 +146,7 @@ class StateTopicFile:
     def _in_file(self) -> Iterator[TopicRecord]:
         with Path(self.file).open("rb") as file:
             is_gzip = _is_gzip(file)
-            with json_text(file) as lines:
+            with json_text(file, self.size) as lines:
                 for logged in self._in_lines(lines):
                     if is_gzip:
                         self.position = file.tell()
@@ -188,10 +189,21 @@ def records_of(batch: LogBatch, state_partition: int | None) -> Iterator[TopicRe
             yield TopicRecord(*place, key or b"", value, batch.timestamp_type)
 
 
-def json_text(data: BufferedReader[Any]) -> TextIO:
-    """Return the text in *data*, gzip or not, in which whatever is not UTF-8 stays to be refused with its line."""
-    plain = gzip.GzipFile(fileobj=data) if _is_gzip(data) else data
-    return TextIOWrapper(plain, "utf-8-sig", errors="surrogateescape", newline="\n")
+def json_text(data: BufferedReader[Any], size: int | None = None) -> TextIO:
+    """
+    Return the text in *data*, gzip or not, in which whatever is not UTF-8 stays to be refused with its line.
+
+    Args:
+        data: The bytes.
+        size: How many there are, which bounds what they are decompressed to; None if that is not known.
+    """
+    return TextIOWrapper(_plain(data, size), "utf-8-sig", errors="surrogateescape", newline="\n")
+
+
+def _plain(data: BufferedReader[Any], size: int | None) -> BufferedReader[Any] | gzip.GzipFile:
+    if not _is_gzip(data):
+        return data
+    return gzip.GzipFile(fileobj=data) if size is None else BoundedGzipFile(data, size)
 
 
 def _is_gzip(data: BufferedReader[Any]) -> bool:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from sharestate.audit import AuditSettings, Guarantee
+from sharestate.audit import AuditSettings, Guarantee, View
 from sharestate.audit.clocks import ClockOrders, unbounded
+from sharestate.audit.judgment import clock_orders
 from sharestate.audit.operation_log import NEVER_US
 from tests.support.hand_made_operations import RELEASE, SETTINGS, Written
 
@@ -129,3 +130,16 @@ def test_contradictions_without_end_are_said(monkeypatch: pytest.MonkeyPatch) ->
     assert audited.notes == ("what happened contradicts itself whatever the clocks show: they order nothing",)
     assert audited.verdict(Guarantee.ONE_OWNER).verdict == "held"
     assert one_way().audited(SETTINGS).findings is not None
+
+
+@pytest.mark.parametrize(("view", "is_bound"), [(View.WIRE, True), (View.POLLED, True), (View.APPLICATION, False)])
+def test_counts_order_only_what_has_a_time(view: View, is_bound: bool) -> None:  # noqa: FBT001 - a parameter
+    """What an application was given at 10 may have been acquired long before, and so by somebody else at 5."""
+    own = {name: {**header, "view": view} for name, header in OWN.items()}
+    log = Written(**own).produce(0, 0, 0).fetch("m1", 10, (0, 0, 1)).fetch("m2", 5, (0, 0, 2)).log()
+
+    bounds = clock_orders(log, SETTINGS, log.keys()).bounds()
+
+    assert bounds is not None
+    assert (bounds.most_us[2][1] == -4_000) is is_bound
+    assert bounds.most_us[1][2] > NEVER_US // 2

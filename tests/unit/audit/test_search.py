@@ -235,6 +235,34 @@ def test_an_application_sees_less() -> None:
     assert accepted.broken() == ["accepted_is_final 0-0"]
 
 
+def test_what_was_polled_was_acquired_after_the_poll_began() -> None:
+    """However long ago it was produced: what comes again then, or is refused, is not excused by a lock before."""
+    seen = {name: {"view": View.POLLED} for name in ("m1", "m2")}
+
+    def given() -> Written:
+        return Written(**seen).produce(0, 0, 0).fetch("m1", 40_000, (0, 0, 1))
+
+    def accepted() -> Written:
+        return given().acknowledge("m1", 40_010, 0, 0)
+
+    assert given().fetch("m2", 40_010, (0, 0, 2)).broken() == ["one_owner 0-0"]
+    assert given().acknowledge("m1", 40_010, 0, 0, code=121).broken() == ["owner_may_acknowledge 0-0"]
+    assert given().acknowledge("m2", 40_010, 0, 0).broken() == ["only_owner_may_acknowledge 0-0"]
+    assert accepted().fetch("m2", 40_020, (0, 0, 2)).broken() == ["accepted_is_final 0-0"]
+    assert accepted().fetch("m2", 20_000, (0, 0, 2), end=40_020).broken() == ["accepted_is_final 0-0"]
+    assert given().fetch("m2", 75_000, (0, 0, 1)).broken() == ["delivery_count 0-0"]
+
+
+def test_what_was_polled_may_have_waited_in_a_long_poll() -> None:
+    """It was acquired at any moment between begin and end, and other records unseen, so that counts jump."""
+    seen = {name: {"view": View.POLLED} for name in ("m1", "m2")}
+    waited = Written(**seen).produce(0, 0, 0).fetch("m1", 10, (0, 0, 1), end=40_000)
+    jumped = Written(**seen).produce(0, 0, 0).fetch("m1", 10, (0, 0, 3))
+
+    assert waited.acknowledge("m1", 40_010, 0, 0, code=121).fetch("m2", 40_020, (0, 0, 2)).broken() == []
+    assert jumped.broken() == []
+
+
 def test_two_applications_that_have_a_record_break_one_owner() -> None:
     """One of them acknowledges it, so the other has it wrongly; a client that was not given it acknowledges wrongly."""
     seen = {name: {"view": View.APPLICATION} for name in ("m1", "m2", "m3")}

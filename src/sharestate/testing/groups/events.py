@@ -57,6 +57,7 @@ class ClientEvents:
         has: The methods that the implementation has, of those that it may lack.
         renews: Whether members send RENEW.
         overlaps: Whether events may overlap: the implementation has coroutines.
+        members_overlap: Whether those of one member may, too.
         left_out: The kinds of events that do not happen in this run: those that do then happen more often, and events
             that are rare come together. [numbers of `KINDS`]
         others: What may happen at other share partitions, in the order of their numbers.
@@ -67,6 +68,7 @@ class ClientEvents:
     has: frozenset[str]
     renews: bool
     overlaps: bool = False
+    members_overlap: bool = False
     left_out: frozenset[int] = frozenset()
     others: Sequence[ClientEvents] = ()
 
@@ -206,7 +208,8 @@ class ClientEvents:
 
     def overlapping(self, pick: Pick) -> tuple[list[int], list[Event]]:
         """Pick what the members do at once, perhaps while time passes, and which of them goes on when."""
-        events = [self.of_member(pick, member) for member in self.members]
+        members = [pick(self.members) for _ in self.members] if self.members_overlap else self.members
+        events = [self.of_member(pick, member) for member in members]
         durations = [ms for ms in self.durations_until_expiry_ms() if self.may_pass_meanwhile(ms, events)]
         if "advance_clock" in self.has and durations and pick((True, True, False)):
             events = [("time_passes", pick(durations)), *events]
@@ -220,9 +223,12 @@ class ClientEvents:
         return not renews or ms <= self.model.settings.lock_duration_ms
 
     def durations_until_expiry_ms(self) -> list[int]:
-        """Return how much time may pass: half of a lock, or until a lock has surely expired. [ms]"""
-        expired = [latest_ms - self.model.now_ms + 1 for _, latest_ms in sorted(self.model.deadlines_ms())]
-        return [ms for ms in (self.model.settings.lock_duration_ms // 2, *expired) if ms > 0]
+        """Return how much time may pass: half of a lock, or until a lock has surely expired, last one of now. [ms]"""
+        lock_ms, now_ms = self.model.settings.lock_duration_ms, self.model.now_ms
+        latest = {latest_ms for _, latest_ms in self.model.deadlines_ms()} | {
+            now_ms + lock_ms + self.model.clock_tolerance_ms
+        }
+        return [ms for ms in (lock_ms // 2, *(latest_ms - now_ms + 1 for latest_ms in sorted(latest))) if ms > 0]
 
     def of_member(self, pick: Pick, member: str) -> Event:
         """Pick what a member does while others do something."""
@@ -307,10 +313,10 @@ class EventKind(NamedTuple):
 
 _MAX_RECORDS: Final = (EVERYTHING, 1, 2)
 
-DELAYS: Final = (0, 1), (0, 1), (0, 1), (0, 3), (0, 3)
+DELAYS: Final = (0, 1, 3), (0, 1), (0, 1), (0, 3), (0, 3)
 """
 How many turns of the event loop may pass before one of several calls goes on: as many of them begin, and then the first
-ones go on after what they have awaited, while others come in between. [turns]
+ones go on after what they have awaited, while others come in between; time, the first, may be the last. [turns]
 """
 
 _SHARES: Final = (1, 2, 3)

@@ -155,6 +155,12 @@ class ShareGroupMachine(ProgramMachine):
     clock_tolerance_ms: ClassVar[int] = 0
     """By how much locks may expire earlier or later than ``advance_clock`` says; more if time is real. [ms]"""
 
+    members_overlap: ClassVar[bool] = False
+    """
+    Whether a member may call while an earlier call of its own has not returned. A member of Kafka has one request at a
+    time on its way to a broker, and a share session refuses the second one of an epoch.
+    """
+
     members: ClassVar[Sequence[str]] = ("m1", "m10")
     """The member ids; one of them begins as another one does, since they are no prefixes."""
 
@@ -259,6 +265,7 @@ class ShareGroupMachine(ProgramMachine):
             has=has,
             renews=self.renews,
             overlaps=any(iscoroutinefunction(getattr(self, name)) for name in OVERLAPPING),
+            members_overlap=self.members_overlap,
             left_out=self._left_out,
         )
         self._known_partitions = known_partitions_of(self.share_partitions, events)

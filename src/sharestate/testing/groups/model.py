@@ -219,18 +219,26 @@ class ClientModel(ClientKnowledge):
         if not found:
             for judge in judgements:
                 judge(self)
-        found[0].leave_deadlines_open(self, found)
+        found[0].leave_open(self, found)
         vars(self).update(vars(found[0]))
 
-    def leave_deadlines_open(self, before: ClientKnowledge, found: Sequence[ClientKnowledge]) -> None:
-        """Let locks that were taken or renewed while time has passed begin as in any of the orders that are right."""
+    def leave_open(self, before: ClientKnowledge, found: Sequence[ClientKnowledge]) -> None:
+        """
+        Let a record be acquired if it is in any of the orders that are right, and free if it is in another one.
+
+        Locks that were taken or renewed while time has passed begin as in any of them.
+        """
         passed_ms = self.now_ms - before.now_ms if self.clock_tolerance_ms else 0  # where time is real, at any moment
-        for offset, record in self.records.items():
+        for offset in self.records:
+            others = [known.records[offset] for known in found if offset in known.records]
+            acquired = [other for other in others if other.state is Knowledge.ACQUIRED]
+            record = self.records[offset] = [*acquired, *others][0]
             if record.locks != (before.records[offset].locks if offset in before.records else 0):
-                others = [known.records[offset] for known in found if offset in known.records]
                 locked = [other for other in others if other.locks == record.locks]
                 record.earliest_ms = min(other.earliest_ms for other in locked) - passed_ms
                 record.latest_ms = max(other.latest_ms for other in locked)
+            if 0 < len(acquired) < len(others):
+                record.earliest_ms = min(record.earliest_ms, self.now_ms)
 
     # ---- the end
 

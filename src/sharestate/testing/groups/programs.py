@@ -174,6 +174,9 @@ def _plainer_overlaps(delays: Sequence[int], events: Sequence[Event]) -> Iterato
         yield fewer[0] if len(fewer) == 1 else ("at_once", delays, fewer)
     if any(delays):
         yield "at_once", [0], events
+    for index, (name, *arguments) in enumerate(events):
+        for plainer in _PLAINER.get(name, _no_plainer)(*arguments):
+            yield "at_once", delays, [*events[:index], plainer, *events[index + 1 :]]
 
 
 def _no_plainer(*_: object) -> Iterator[Event]:
