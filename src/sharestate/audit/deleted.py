@@ -33,7 +33,7 @@ class Deletion(NamedTuple):
     left: Act | None
 
 
-class DeletedRecords:
+class DeletionJudge:
     """
     Judges whether records of a share partition were delivered after they had been deleted.
 

@@ -12,7 +12,7 @@ from typing import Final
 from sharestate.audit.audit_parts import AuditPart, sum_of_parts
 from sharestate.audit.circumstances import Act, AuditSettings, Circumstances
 from sharestate.audit.clocks import ClockBounds, ClockOrders, unbounded
-from sharestate.audit.deleted import DeletedRecords
+from sharestate.audit.deleted import DeletionJudge
 from sharestate.audit.duplicates import DuplicateCounts
 from sharestate.audit.guarantees import Guarantee
 from sharestate.audit.lives import known_bugs, life_in_words
@@ -171,7 +171,7 @@ class Judgment:
         produced = ProducedRecords(around, key, self._ends)
         lost = LostRecords(around, key, self._ends, self._quiet)
         locks = LocksHeld(around, key)
-        deleted = DeletedRecords(around, key)
+        deleted = DeletionJudge(around, key)
         refused: Counter[int] = Counter()
         histories = RecordHistories(self._log, key)
         for history in histories:
