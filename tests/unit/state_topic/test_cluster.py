@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from attrs import Factory, define
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from sharestate import ErrorCode, ExternalError, InvalidConfigurationError, SharePartitionKey
 from sharestate.coordinator.wire import topic_id_text
@@ -119,13 +121,16 @@ def test_a_record_that_is_none_is_named(brokers: Brokers, cluster: Cluster) -> N
 
 
 def test_without_the_topic_there_is_nothing_to_read(brokers: Brokers, cluster: Cluster) -> None:
-    """Which is said, and the topic is not made by asking."""
+    """Which is said, with what makes the state topic, and no topic is made by asking."""
     brokers.write("orders", 0, b"k", b"v")
+    made = "; the first share group with a member makes it"
 
     for _ in range(2):
-        with pytest.raises(ExternalError, match=r"there is no topic __share_group_state") as caught:
+        with pytest.raises(ExternalError, match=rf"there is no topic __share_group_state{made}$") as caught:
             cluster.state_offsets()
         assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    with Cluster(brokers.address, topic="copy") as copy, pytest.raises(ExternalError, match=r"there is no topic copy$"):
+        copy.state_offsets()
 
 
 @pytest.mark.parametrize("settings", [{}, {"reconnect.backoff.ms": "1", "reconnect.backoff.max.ms": "1"}])
@@ -158,6 +163,150 @@ def test_a_wrong_setting_is_refused() -> None:
     """In librdkafka's words."""
     with pytest.raises(InvalidConfigurationError, match="nope"):
         Cluster("127.0.0.1:1", {"nope": "1"})
+
+
+# ---- what librdkafka's own brokers do not do
+
+
+@define
+class PlayedConsumer:
+    """A consumer of a cluster whose state topic has partition 0 only, and which fails as it is told to."""
+
+    failures: list[KafkaError] = Factory(list)
+    """What it calls back with before the cluster is there."""
+    span: tuple[int, int] | None = None
+    """Where the log starts and ends; None if nobody answers that."""
+    messages: list[Message] = Factory(list)
+    settings: dict[str, Any] = Factory(dict)
+
+    def list_topics(self, **_options: float) -> Any:  # noqa: ANN401 - as far as it is looked at
+        """Return the metadata, once nothing fails any more."""
+        if self.failures:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no metadata"))  # noqa: SLF001 - its documented name
+        return SimpleNamespace(topics={TOPIC: SimpleNamespace(error=None, partitions={0: None})})
+
+    def poll(self, _timeout_s: float) -> None:
+        """Call back."""
+        self.settings["error_cb"](self.failures.pop(0))
+
+    def get_watermark_offsets(self, *_place: object, **_options: float) -> tuple[int, int]:
+        """Return where the log starts and ends."""
+        if self.span is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no offsets"))  # noqa: SLF001 - its documented name
+        return self.span
+
+    def consume(self, *_limits: float) -> list[Message]:
+        """Return all that there is."""
+        messages, self.messages = self.messages, []
+        return messages
+
+    def assign(self, _places: object) -> None:
+        """Have no effect."""
+
+    def unassign(self) -> None:
+        """Have no effect."""
+
+    def close(self) -> None:
+        """Have no effect."""
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedConsumer:
+    """The consumer of each cluster that is made."""
+    consumer = PlayedConsumer()
+
+    def made(settings: dict[str, Any]) -> PlayedConsumer:
+        consumer.settings = settings
+        return consumer
+
+    monkeypatch.setattr("sharestate.state_topic.cluster.Consumer", made)
+    return consumer
+
+
+def test_a_log_may_end_with_what_is_no_record(played: PlayedConsumer) -> None:
+    """Markers of transactions take offsets, too: having come to the end is to have read all."""
+    end = KafkaError(KafkaError._PARTITION_EOF)  # noqa: SLF001 - its documented name
+    played.messages = [Message(TOPIC, 0, 7, b"k", b"v"), Message(TOPIC, 0, 9, error=end)]
+
+    with Cluster("played") as cluster:
+        assert [(each.offset, each.key, each.value) for each in cluster.records({0: range(7, 9)})] == [(7, b"k", b"v")]
+
+
+def test_a_cluster_is_waited_for(played: PlayedConsumer) -> None:
+    """A connection that fails may come about later; what has failed until then is not said of what fails then."""
+    played.failures = [KafkaError(KafkaError._TRANSPORT, text) for text in ("refused", "again")]  # noqa: SLF001
+    with Cluster("played") as cluster:
+        with pytest.raises(ExternalError, match=r"^played: no offsets$") as caught:
+            cluster.state_offsets()
+        assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+        played.span = (3, 8)
+        assert cluster.state_offsets() == {0: range(3, 8)}
+
+
+def test_what_has_failed_last_is_said(played: PlayedConsumer) -> None:
+    """Of several brokers that fail in different ways, one of them twice; that all are down says less."""
+    played.failures = [
+        KafkaError(KafkaError._TRANSPORT, "refused"),  # noqa: SLF001 - its documented name
+        KafkaError(KafkaError._RESOLVE, "no such host"),  # noqa: SLF001 - its documented name
+        KafkaError(KafkaError._TRANSPORT, "refused again"),  # noqa: SLF001 - its documented name
+        KafkaError(KafkaError._ALL_BROKERS_DOWN, "2/2 brokers are down"),  # noqa: SLF001 - its documented name
+        KafkaError(KafkaError._RESOLVE, "never called back with"),  # noqa: SLF001 - its documented name
+    ]
+
+    with Cluster("played") as cluster, pytest.raises(ExternalError, match=r"^played: refused again$"):
+        cluster.state_offsets()
+
+
+# ---- the settings of groups
+
+
+def answering(
+    monkeypatch: pytest.MonkeyPatch, groups: Mapping[str, Mapping[str, str | None] | int]
+) -> list[list[ConfigResource]]:
+    """Have settings of *groups* be answered, or an error code; return where requests will be listed."""
+    asked: list[list[ConfigResource]] = []
+
+    def describe(_: AdminClient, resources: list[ConfigResource], **_options: float) -> Mapping[ConfigResource, Any]:
+        asked.append(resources)
+        futures: dict[ConfigResource, Future[Any]] = {resource: Future() for resource in resources}
+        for resource, future in futures.items():
+            answer = groups[resource.name]
+            if isinstance(answer, int):
+                future.set_exception(KafkaException(KafkaError(answer)))
+            else:
+                future.set_result({name: SimpleNamespace(value=value) for name, value in answer.items()})
+        return futures
+
+    monkeypatch.setattr(AdminClient, "describe_configs", describe)
+    return asked
+
+
+def test_the_settings_of_groups_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all groups at once, those with a value; without groups nothing is asked."""
+    asked = answering(monkeypatch, {"g": {"share.isolation.level": "read_committed", "hidden": None}, "h": {}})
+
+    with Cluster("127.0.0.1:1") as cluster:
+        assert cluster.group_configs([]) == {}
+        assert cluster.group_configs(["g", "h"]) == {"g": {"share.isolation.level": "read_committed"}, "h": {}}
+    assert [[each.name for each in resources] for resources in asked] == [["g", "h"]]
+
+
+def test_groups_whose_settings_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are left out if that is asked for; else it is an error, as is an answer that has not come, always."""
+    answering(
+        monkeypatch,
+        {"g": {}, "hidden": KafkaError.GROUP_AUTHORIZATION_FAILED, "late": KafkaError._TIMED_OUT},  # noqa: SLF001
+    )
+
+    def code_of(call: Callable[[], object]) -> ErrorCode:
+        with pytest.raises(ExternalError) as caught:
+            call()
+        return caught.value.code
+
+    with Cluster("127.0.0.1:1") as cluster:
+        assert cluster.group_configs(["hidden", "g"], passes_over=True) == {"g": {}}
+        assert code_of(lambda: cluster.group_configs(["hidden", "g"])) == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert code_of(lambda: cluster.group_configs(["late", "g"], passes_over=True)) == ErrorCode.REQUEST_TIMED_OUT
 
 
 # ---- where logs end

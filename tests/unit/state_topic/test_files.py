@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -9,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -137,10 +138,14 @@ def test_a_bad_decoded_form_is_an_error_with_its_field(
 
 def test_segments_have_no_more_records_than_what_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is one for eight bytes, and 10,000 more: compressed batches may have many that are nearly the same."""
-    monkeypatch.setattr("sharestate.state_topic.files.most_lines", lambda size: size // 100)
+    file = SEGMENTS / "zstd.log"
+    count, size = sum(batch.record_count for batch in LogReader(file)), file.stat().st_size
+    monkeypatch.setattr("sharestate.state_topic.files.most_lines", {size: count}.__getitem__)
+    assert len(list(StateTopicFile(file))) == count
 
-    with pytest.raises(SegmentError, match=r"zstd\.log, byte \d+: more than \d+ records in \d+ bytes"):
-        list(StateTopicFile(SEGMENTS / "zstd.log"))
+    monkeypatch.setattr("sharestate.state_topic.files.most_lines", {size: count - 1}.__getitem__)
+    with pytest.raises(SegmentError, match=rf"zstd\.log, byte \d+: more than {count - 1} records in {size} bytes"):
+        list(StateTopicFile(file))
 
 
 def test_segments_have_the_records_of_a_dump() -> None:
@@ -269,6 +274,25 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match=r"none\.jsonl: No such file"):
         list(gone)
     assert (gone.size, gone.first_offset()) == (None, 0)
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its name, and why."""
+
+    def iterdir(_: Path) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+
+    with pytest.raises(UnreadableFileError, match=f"^{tmp_path}: Permission denied$"):
+        state_topic_files(tmp_path)
+
+
+def test_a_segment_begins_with_an_offset(tmp_path: Path) -> None:
+    """The eight bytes of the base offset of its first batch."""
+    (tmp_path / "later.log").write_bytes((0x1234567).to_bytes(8) + b"\1\2")
+
+    assert StateTopicFile(tmp_path / "later.log").first_offset() == 0x1234567
 
 
 def test_a_pipe_is_not_looked_into(tmp_path: Path) -> None:

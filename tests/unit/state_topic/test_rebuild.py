@@ -23,6 +23,7 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.state_topic import Pruning, StateTopic, StateTopicFile, TopicRecord, state_topic_files
+from sharestate.state_topic.rebuild import StatePartition
 
 DATA: Final = Path(__file__).parents[2] / "data"
 PROFILES: Final = {"4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
@@ -219,6 +220,57 @@ def test_an_spso_is_stuck_if_changes_leave_it_with_terminal_records_behind() -> 
     assert (each.is_stuck(2), each.is_stuck(3)) == (True, False)
     (idle,) = topic_of(*(StateRecord(KEY, update(10, waiting)) for _ in range(5))).share_partitions()
     assert (idle.change_count, idle.is_stuck(1)) == (4, False)
+    one = StateRecord(KEY, update(10, StateBatch(11, 11, 2, 1)))
+    (behind,) = topic_of(one, one).share_partitions()
+    assert (behind.terminal_count, behind.is_stuck(1)) == (1, True)
+
+
+def test_a_share_partition_begins_with_a_snapshot_of_epoch_0() -> None:
+    """So a coordinator initializes it (ShareCoordinatorShard.initializeState); of others, older records are gone."""
+    begun = topic_of(StateRecord(KEY, snapshot(5)), StateRecord(KEY, update(5)))
+    pruned = topic_of(StateRecord(KEY, snapshot(5, epoch=1)), StateRecord(OTHER, update(5)))
+    moved = topic_of(StateRecord(KEY, snapshot(5, epoch=1)), StateRecord(KEY, update(6)))
+
+    assert [each.is_since_before for each in begun.share_partitions()] == [False]
+    assert [each.is_since_before for each in pruned.share_partitions()] == [True, True]
+    assert [each.is_since_before for each in moved.share_partitions()] == [False]
+
+
+def test_a_partition_says_from_where_to_where_it_was_read() -> None:
+    """The offsets of the first record and of the last, and none before there is one."""
+    topic = StateTopic()
+    for offset in (7, 8, 12):
+        topic.add(logged(offset, StateRecord(KEY, snapshot(5))))
+    empty = StatePartition(4, COORDINATOR_4_3)
+
+    assert (topic.partitions[4].first_offset, topic.partitions[4].last_offset) == (7, 12)
+    assert (empty.first_offset, empty.last_offset) == (None, None)
+
+
+def test_a_partition_goes_on_from_what_another_one_had() -> None:
+    """What comes then adds up to the same as if all had been read, but for the counts of records."""
+    records = [
+        StateRecord(KEY, snapshot(0)),
+        StateRecord(OTHER, snapshot(3)),
+        StateRecord(KEY, update(5, StateBatch(7, 9, 2, 1))),
+        StateRecord(KEY, update(5, StateBatch(12, 12, 4, 1))),
+    ]
+    before, whole = topic_of(*records[:3]).partitions[4], topic_of(*records).partitions[4]
+    after = StatePartition(4, COORDINATOR_4_3)
+    after.resume(
+        before.shard.states,
+        before.starts,
+        last_snapshot=before.shard.last_snapshot,
+        last_offset=before.last_offset,
+    )
+
+    after.add(logged(3, records[3], 3000))
+
+    assert [*after.share_partitions()] == [*whole.share_partitions()]
+    assert after.pruning() == whole.pruning() == Pruning(None, KEY, 1)
+    assert (after.last_offset, after.counts) == (3, {"update": 1})
+    with pytest.raises(UnreadableFileError, match="offset 3 follows offset 3"):
+        after.add(logged(3, records[3]))
 
 
 def test_records_near_the_limit_are_those_with_one_delivery_left() -> None:
