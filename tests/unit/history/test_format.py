@@ -7,9 +7,10 @@ import json
 import os
 import re
 import resource
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,13 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharestate import ControlType, RecordBatch
+from sharestate import ControlType, RecordBatch, StateBatch
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.error_codes import ErrorCode
 from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, create_history, open_history
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
 from sharestate.history.columns import EVENT_COLUMNS
 from sharestate.history.events import read_event, write_event
+from sharestate.history.files import parquet_files
 from sharestate.history.json_files import JsonHistory
 from sharestate.history.outputs import OUTPUTS
 from sharestate.json_lines import Json
@@ -307,6 +309,52 @@ def test_a_malformed_row_is_refused_at_its_place(tmp_path: Path, event: dict[str
     assert (error.line, error.field) == (2, field)
 
 
+def test_a_null_in_a_list_is_refused_at_its_place(tmp_path: Path) -> None:
+    """Rows that have none, and events without the list, are no reason to refuse what comes before it."""
+    good = encode_events([read_event(LINE)]).to_pylist()[0]
+    fetch = {**good, "kind": "fetch", "request": {}}
+    ranges = [{"first_offset": 0, "last_offset": last, "delivery_count": 1} for last in (4, None)]
+    responses = [{"acquired": ranges[:1]}, {"error": "unknown_server_error"}, {"acquired": ranges}]
+    rows = [good, *({**fetch, "seq": seq, "response": response} for seq, response in enumerate(responses, 1))]
+    path = tmp_path / "history.parquet"
+    table = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA.with_metadata({"sharestate_history": json.dumps(HEADER)}))
+    pq.write_table(table, path)
+
+    error = refused(path)
+
+    assert (error.line, error.field, error.message) == (4, "response.acquired[].last_offset", "null")
+
+
+def test_state_batches_are_those_of_their_writes() -> None:
+    """Also in a part of a record batch, whose columns share the memory of the whole."""
+    batches = [StateBatch(at, at, 2, 1) for at in range(9)]
+    head = {"start_offset": 0, "delivery_complete_count": 0, "state_epoch": 0, "leader_epoch": 0}
+    written = [
+        Event.of(KEY, seq, "write", request={**head, "state_batches": tuple(batches[3 * seq : 3 * seq + 3])})
+        for seq in range(3)
+    ]
+
+    assert [*EventDecoder().decode(encode_events(written).slice(1))] == written[1:]
+
+
+def test_without_the_extra_there_is_no_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is said, with what to install; another module that is missing is named itself."""
+
+    def imported(missing: str) -> Callable[[str], NoReturn]:
+        def fail(_: str) -> NoReturn:
+            raise ModuleNotFoundError(name=missing)
+
+        return fail
+
+    monkeypatch.setattr("sharestate.history.files.import_module", imported("pyarrow"))
+    with pytest.raises(ModuleNotFoundError, match="Parquet needs the extra 'parquet'") as caught:
+        parquet_files()
+    assert caught.value.name == "pyarrow"
+    monkeypatch.setattr("sharestate.history.files.import_module", imported("another"))
+    with pytest.raises(ModuleNotFoundError, match=r"^$"):
+        parquet_files()
+
+
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     """A compressed file that is cut off, a Parquet file that is none, and a missing file are refused by name."""
     path = tmp_path / "history.jsonl.gz"
@@ -413,13 +461,15 @@ def test_a_history_without_sources_has_all_else(tmp_path: Path, name: str) -> No
     [
         (AppendedBatch(3, 5), RecordBatch(3, 5, -1, is_transactional=False)),
         (AppendedBatch(3, 5, 7), RecordBatch(3, 5, 7, is_transactional=False)),
+        (AppendedBatch(3, 5, 0), RecordBatch(3, 5, 0, is_transactional=False)),
+        (AppendedBatch(3, 5, transactional=True), RecordBatch(3, 5, -1, is_transactional=True)),
         (AppendedBatch(3, 5, 7, transactional=True), RecordBatch(3, 5, 7, is_transactional=True)),
         (AppendedBatch(3, 3, 7, True, "abort"), RecordBatch(3, 3, 7, True, ControlType.ABORT)),  # noqa: FBT003
         (AppendedBatch(3, 3, 7, True, "commit"), RecordBatch(3, 3, 7, True, ControlType.COMMIT)),  # noqa: FBT003
     ],
 )
 def test_a_batch_of_a_history_is_one_of_a_fetch(appended: AppendedBatch, batch: RecordBatch) -> None:
-    """What is null is what Kafka has where nothing is: no producer, no transaction, no marker."""
+    """What is null is what Kafka has where nothing is: no producer, no transaction, no marker; ids begin with 0."""
     assert appended.record_batch == batch
     assert AppendedBatch.of(batch) == appended
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from sharestate.history.record_states import OffsetRuns
+from sharestate import KAFKA_4_4, PersistedState, SharePartition, SharePartitionKey, StateBatch
+from sharestate.history.record_states import OffsetRuns, RecordStates
+from sharestate.values.effects import Cause, Transition
+from sharestate.values.records import RecordState
 
 
 def test_a_run_is_found_by_any_of_its_offsets() -> None:
@@ -34,3 +37,40 @@ def test_what_is_replaced_comes_back() -> None:
     assert runs.replace(3, 5, "c") == [(3, 5, "b")]
     assert runs.replace(5, 12, "d") == [(5, 5, "c"), (6, 9, "b")]
     assert [runs.at(offset) for offset in (2, 3, 4, 5, 12)] == ["b", "c", "c", "d", "d"]
+
+
+def initialized(*batches: StateBatch) -> SharePartition:
+    """Return a share partition that has read *batches*."""
+    partition = SharePartition(SharePartitionKey(group_id="g", topic_id="t", partition=0), profile=KAFKA_4_4)
+    partition.initialize()
+    partition.read_succeeded(PersistedState(start_offset=0, state_batches=batches))
+    return partition
+
+
+def passed(first: int, last: int) -> Transition:
+    """Return the transition of records that the SPSO has passed."""
+    return Transition(first, last, Cause.PASSED, RecordState.ARCHIVED, 0, "", None, False, 0, None)  # noqa: FBT003
+
+
+def test_a_transition_says_what_was_before_record_by_record() -> None:
+    """Records that are not in flight have no state: before those that are, between them and behind them."""
+    states = RecordStates()
+    states.load(initialized(StateBatch(2, 4, 0, 1), StateBatch(7, 7, 2, 1)))
+
+    assert [*states.apply(passed(0, 9))] == [
+        (0, 1, None, None),
+        (2, 4, RecordState.AVAILABLE, None),
+        (5, 6, None, None),
+        (7, 7, RecordState.ACKNOWLEDGED, None),
+        (8, 9, None, None),
+    ]
+    assert [*states.apply(passed(0, 9))] == [(0, 9, None, None)]
+
+
+def test_the_records_of_a_share_partition_take_the_place_of_others() -> None:
+    """Another leader knows nothing of what the one before it had in flight."""
+    states = RecordStates()
+    states.load(initialized(StateBatch(2, 4, 0, 1)))
+    states.load(initialized(StateBatch(6, 7, 2, 1)))
+
+    assert [*states.apply(passed(2, 7))] == [(2, 5, None, None), (6, 7, RecordState.ACKNOWLEDGED, None)]

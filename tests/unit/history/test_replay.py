@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -131,8 +132,10 @@ def test_time_does_not_go_back() -> None:
     life = Life()
     life.fetch(50, 0, 4)
     life.fetch(20, 5, 9)
+    life.fetch(0, 10, 14)
 
-    assert [row.at_us for row in life.rows if row.kind == "acquisition"] == [50_000, 50_000]
+    assert [row.at_us for row in life.rows if row.kind == "acquisition"] == [50_000, 50_000, 50_000]
+    assert life.metrics()["records_acquired"] == 15
 
 
 # ---- locks, writes and their outcomes
@@ -312,6 +315,10 @@ def test_the_log_start_moves() -> None:
 
 def test_nothing_is_checked_before_the_state_is_read() -> None:
     """Events before the first read are counted, and make no rows; the same after a read without an answer."""
+    logged = Replay(KEY, outputs=frozenset(OUTPUTS))
+    for seq, kind in enumerate(("expire", "log_start")):
+        assert logged.apply(Event.of(KEY, seq, kind, at_us=0, request={"offset": 3} if seq else None)) == []
+    assert ("events_unchecked", 2) in [row.values for row in logged.finish()]
     life = Life(is_read=False)
     read = {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}
     for _ in range(2):
@@ -524,6 +531,18 @@ def test_a_state_that_is_none_is_refused(text: str) -> None:
     """What is no state of a replay, or of another version, is refused."""
     with pytest.raises(SnapshotError):
         Replay.restore(text)
+
+
+@pytest.mark.parametrize("count", ["-1", "1.5", '"1"'])
+def test_a_state_that_counts_what_cannot_be_is_refused(count: str) -> None:
+    """With the name of the count."""
+    state = Life().replay.state()
+    counted = re.sub(r'("writes_unanswered":)\d+', rf"\g<1>{count}", state)
+    assert counted != state
+
+    with pytest.raises(SnapshotError) as caught:
+        Replay.restore(counted)
+    assert caught.value.field == "counts.writes_unanswered"
 
 
 def test_the_snapshot_is_the_share_partition_at_the_end() -> None:

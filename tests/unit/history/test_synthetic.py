@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from sharestate import AcknowledgeType
-from sharestate.history import Event
-from sharestate.history.synthetic import life
+from sharestate.history import Event, open_history
+from sharestate.history.synthetic import SyntheticHistory, generate_file, key_of, life
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +55,38 @@ def test_members_acknowledge_ranges_and_records_with_every_type(events: list[Eve
     assert 0.7 < whole.total() / len(batches) < 0.9
     assert 0.75 < whole[AcknowledgeType.ACCEPT] / whole.total() < 0.95
     assert 0.75 < single[AcknowledgeType.ACCEPT] / single.total() < 0.95
+
+
+# ---- histories
+
+
+def test_a_history_has_as_many_events_as_are_asked_for() -> None:
+    """The first share partition has its part besides, and what is left over goes to the first ones."""
+    sizes = dict(SyntheticHistory(share_partitions=5, events=203, hot_percent=40).sizes())
+
+    assert sizes == {key_of(0): 81 + 25, key_of(1): 25, key_of(2): 24, key_of(3): 24, key_of(4): 24}
+    assert [*SyntheticHistory(share_partitions=5, events=2).sizes()] == [(key_of(0), 1), (key_of(1), 1)]
+
+
+def test_share_partitions_share_lives_at_times_of_their_own() -> None:
+    """Eight lives, no longer than the longest takes, each a second later; one with more events has its own."""
+    hot, *others = SyntheticHistory(share_partitions=20, events=1_000, hot_percent=60).lives()
+
+    assert (hot.size, len(hot.template), hot.later_us) == (620, 620, 0)
+    assert [each.later_us for each in others] == [1_000_000 * index for index in range(1, 20)]
+    assert {id(each.template) for each in others[:8]} == {id(each.template) for each in others[8:]}
+    assert len({id(each.template) for each in others}) == 8
+    assert {(each.size, len(each.template)) for each in others} == {(20, 21)}
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "history.parquet"])
+def test_a_file_has_the_events_of_the_history(tmp_path: Path, name: str) -> None:
+    """In either format, with a header that says where they are from; they begin with 2026."""
+    history = SyntheticHistory(share_partitions=10, events=300, hot_percent=30, seed=3)
+
+    generate_file(history, tmp_path / name)
+
+    file = open_history(tmp_path / name)
+    assert (file.header.source, file.header.created_ms) == ("synthetic, seed 3", 1_767_225_600_000)
+    assert [*file] == [*history]
+    assert min(event.at_us or 0 for event in history) == 1_767_225_600_000_000
