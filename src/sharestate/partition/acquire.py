@@ -225,10 +225,6 @@ class Request:
 class Step(Protocol):
     """A part of an acquisition, planned and not taken yet."""
 
-    @property
-    def count(self) -> int:
-        """The number of records that it acquires. [records]"""
-
     def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
         """Change the state, and return what the member acquires."""
 
@@ -382,12 +378,11 @@ class TakeRecords:
 class Throttled:
     """Acquire nothing: available records that are held back are recorded as such, and stay as they are (rule 20.3)."""
 
-    __slots__ = ("batches", "count")
+    __slots__ = ("batches",)
 
     def __init__(self, batches: Sequence[Batch]) -> None:
         """Plan to leave what is still available of *batches*."""
         self.batches = batches
-        self.count = 0
 
     def take(self, state: PartitionState, request: Request) -> list[AcquiredRecords]:
         """Record them."""
@@ -447,7 +442,7 @@ def _not_below_start(state: PartitionState, offset: int) -> int:
 
 def _plan_batch(
     state: PartitionState, request: Request, batch: Batch, remaining: int, *, throttles: bool
-) -> Step | None:
+) -> TakeBatch | TakeRecords | None:
     # rules 7.6, 20.1 and 24.5
     is_full = request.first_offset <= batch.first_offset and batch.last_offset <= request.last_offset
     if is_full and not batch.is_split and not throttles and not (request.is_strict and batch.size > remaining):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharestate import MalformedInputError, RecordFormatError
-from sharestate.coordinator.wire import Reader, compact_text_bytes, varint_bytes
+from sharestate.coordinator.wire import Layout, Reader, compact_text_bytes, varint_bytes
 
 
 @pytest.mark.parametrize(("text", "data"), [("", b"\x01"), ("abc", b"\x04abc"), ("\u00fc", b"\x03\xc3\xbc")])
@@ -63,3 +63,26 @@ def test_a_text_longer_than_messages_may_have_is_refused() -> None:
         Reader(b"\x81\x80\x02" + bytes(2**15), "value").nullable_text("name")
     with pytest.raises(MalformedInputError, match="the length of name"):
         compact_text_bytes("a" * 2**15, "name")
+
+
+# ---- numbers and tagged fields
+
+
+@pytest.mark.parametrize("number", [2**31, -(2**31) - 1, "5"])
+def test_the_number_that_has_no_place_is_named(number: object) -> None:
+    """The least INT32 has one, and is not taken for it."""
+    layout = Layout.of("ii", "first", "second")
+    assert layout.pack([-(2**31), 2**31 - 1]) == b"\x80\0\0\0\x7f\xff\xff\xff"
+
+    with pytest.raises(MalformedInputError, match=r"expected an integer within -2147483648\.\.2147483647") as caught:
+        layout.pack([-(2**31), number], "batch.")  # type: ignore[list-item]
+    assert caught.value.field == "batch.second"
+
+
+def test_tags_ascend() -> None:
+    """As in Kafka's generated messages; the two that do not are named."""
+    reader = Reader(b"\2\1\1a\5\0" + b"\0", "value")
+    assert (reader.tagged_fields("the state"), reader.left) == ([(1, b"a"), (5, b"")], 1)
+
+    with pytest.raises(RecordFormatError, match=r"^value, byte 5: tag 3 of the state follows tag 5$"):
+        Reader(b"\3\1\0\5\0\3\0", "value").tagged_fields("the state")

@@ -221,6 +221,15 @@ def test_healed_a_gap_of_one_record_is_not_passed() -> None:
     assert scene.partition.next_fetch_offset() == 10
 
 
+def test_healed_batches_without_a_gap_between_them_are_passed() -> None:
+    """The start comes to the first offset that no batch covers (rule 24.1, B17)."""
+    scene = Scene(profile=KAFKA_4_3.healed).load(0, "[5-9 st2][10-14 st4][16-20 st2]")
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acknowledge("m1", "0-4:accept")
+
+    assert (scene.offsets, scene.window) == ((15, 20), (15, 20))
+
+
 def test_the_start_stops_at_a_gap_of_the_window() -> None:
     """A batch that ends behind where the gap window begins is not passed (rule 4.4)."""
     scene = Scene().load(10, "[10-14 st0][20-24 st2]")

@@ -181,7 +181,7 @@ def test_ranges_are_compared_with_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(walks) < 10 * size
 
 
-@pytest.mark.parametrize("count", [-(2**63), 2**63 - 1])
+@pytest.mark.parametrize("count", [-(2**63), -(2**62), 2**62, 2**63 - 1])
 def test_the_complete_count_is_bounded_under_kafkas_bug_too(count: int) -> None:
     """Kafka may count too many records or too few, but writes to come stay within 64 bits."""
     assert refusal(evolve(taken(), delivery_complete_count=count)).field == "delivery_complete_count"

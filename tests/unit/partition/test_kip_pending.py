@@ -189,6 +189,30 @@ def test_records_of_a_pending_expiry_count_as_they_were() -> None:
     assert scene.acknowledge("m2", "0-3:accept") == ("W(5; ; cc 5)",)
 
 
+def test_every_record_of_a_failed_expiry_counts_as_it_is_now() -> None:
+    """The last one, too: what was looked at for that write is looked at again, to its end."""
+    scene = Scene(profile=KIP_932).load()
+    scene.is_holding = True
+    scene.acquire("m1", 0, "[0-4]")
+    assert scene.wait(10_001) == ("W(-1; 0-4 st0 dc1; cc 0)",)
+    scene.fail(0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    assert scene.acquire("m1", 0, "[0-9]") == ((0, 4, 2), (5, 9, 1))
+    assert scene.acknowledge("m1", "9:accept") == ("W(-1; 0-4 st0 dc1, 5-8 st0 dc0, 9 st2 dc1; cc 1)",)
+
+
+def test_records_that_come_between_those_of_a_pending_write_are_filled_in() -> None:
+    """A fetch may find what an earlier one has passed over; a reader of the next write finds no holes (KIP-932)."""
+    scene = Scene(profile=KIP_932).load()
+    scene.is_holding = True
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acquire("m1", 5, "[10-14]")
+    assert scene.acknowledge("m1", "14:accept") == ("W(-1; 0-4 st0 dc0, 10-13 st0 dc0, 14 st2 dc1; cc 1)",)
+
+    assert scene.acquire("m2", 5, "[5-9]") == ((5, 9, 1),)
+    assert scene.acknowledge("m1", "13:accept") == ("W(-1; 0-12 st0 dc0, 13 st2 dc1; cc 2)",)
+
+
 def test_no_start_offset_is_written_below_one_that_may_be_persisted() -> None:
     """Policy A4: where the failed write was applied, a lower one would bring back what others carry of 1-4 (F3)."""
     scene = Scene(profile=KIP_932).load()

@@ -224,6 +224,18 @@ def test_equal_counts_are_one_range_whatever_else_has_been_loaded() -> None:
     assert scene.acquire("m2", 0, "[0-9]") == ((0, 9, 2),)
 
 
+def test_a_long_range_stays_one_behind_another() -> None:
+    """However many records of a split batch were delivered equally often; what lies before it stays as it is."""
+    scene = Scene(limit=10, max_locks=1_000).load()
+    scene.acquire("m1", 0, "[0-999]")
+    scene.release("m1")
+    scene.acquire("m1", 0, "[0-999]", most=1, strict=True)
+    scene.release("m1")
+
+    assert scene.batches == ["[0-999] split: 0 AVAILABLE/2/-, 1-999 AVAILABLE/1/-"]
+    assert scene.acquire("m2", 0, "[0-999]", most=1_000) == ((0, 0, 3), (1, 999, 2))
+
+
 @pytest.mark.parametrize("most", [3, 5])
 def test_a_limit_that_cached_records_reach_leaves_new_ones(most: int) -> None:
     """Nothing is acquired behind the cached batches if these have as many records as are wanted, or more."""

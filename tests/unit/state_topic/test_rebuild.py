@@ -23,7 +23,7 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.state_topic import Pruning, StateTopic, StateTopicFile, TopicRecord, state_topic_files
-from sharestate.state_topic.rebuild import StatePartition
+from sharestate.state_topic.rebuild import StatePartition, is_count_below_stored, is_count_beyond_log
 
 DATA: Final = Path(__file__).parents[2] / "data"
 PROFILES: Final = {"4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
@@ -291,6 +291,83 @@ def test_the_lag_is_unknown_without_a_start_or_a_count(start_offset: int, comple
     (each,) = topic_of(StateRecord(KEY, value)).share_partitions()
 
     assert each.lag(100) == lag
+
+
+def test_records_in_flight_reach_to_the_last_one_that_is_stored() -> None:
+    """From the SPSO on, whatever is stored in between; there are none without an SPSO, or behind what is stored."""
+
+    def count(start_offset: int, *batches: StateBatch) -> int:
+        (each,) = topic_of(StateRecord(KEY, snapshot(start_offset, *batches))).share_partitions()
+        return each.in_flight_count
+
+    stored = [StateBatch(7, 9, 2, 1), StateBatch(11, 12, 0, 1), StateBatch(20, 24, 2, 1)]
+    assert [count(5, *stored[:size]) for size in range(4)] == [0, 5, 8, 20]
+    assert (count(0, StateBatch(0, 0, 2, 1)), count(-1, *stored)) == (1, 0)
+    assert (count(-1), count(30, *stored)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("start_offset", "complete", "log_end_offset", "is_beyond"),
+    [
+        (10, 5, 15, False),
+        (10, 5, 14, True),
+        (10, 5, 10, True),
+        (10, 5, 9, False),
+        (0, 5, 4, True),
+        (-1, 5, 0, False),
+        (10, -1, 10, False),
+    ],
+)
+def test_a_count_beyond_the_log_is_higher_than_what_the_log_has(
+    start_offset: int,
+    complete: int,
+    log_end_offset: int,
+    is_beyond: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """From the SPSO to the end; a log that ends below the SPSO has lost records, and nothing follows from it."""
+    value = evolve(snapshot(start_offset), delivery_complete_count=complete)
+    (each,) = topic_of(StateRecord(KEY, value)).share_partitions()
+
+    assert is_count_beyond_log(each.state, log_end_offset) == is_beyond
+
+
+@pytest.mark.parametrize(("complete", "is_below"), [(-1, False), (0, True), (6, True), (7, False), (8, False)])
+def test_a_count_below_what_is_stored_leaves_out_terminal_records(
+    complete: int,
+    is_below: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Those that are acknowledged or archived; -1 is no count (KIP-1226)."""
+    batches = [StateBatch(0, 3, 2, 1), StateBatch(4, 4, 0, 1), StateBatch(5, 7, 4, 5)]
+    value = evolve(snapshot(0, *batches), delivery_complete_count=complete)
+    (each,) = topic_of(StateRecord(KEY, value)).share_partitions()
+
+    assert is_count_below_stored(each.state) == is_below
+
+
+def test_the_last_timestamp_is_the_greatest() -> None:
+    """Of a partition and of all of them; clocks of brokers differ, so times may go back, and files may say none."""
+    topic = StateTopic()
+    assert topic.last_timestamp_ms is None
+    for offset, timestamp_ms in enumerate([None, 7_000, 9_000, 8_000, None]):
+        topic.add(logged(offset, StateRecord(KEY, snapshot(5)), timestamp_ms))
+    assert (topic.partitions[4].last_timestamp_ms, topic.last_timestamp_ms) == (9_000, 9_000)
+    topic.add(logged(0, StateRecord(OTHER, snapshot(5)), 9_500)._replace(state_partition=5))
+    topic.add(logged(0, StateRecord(OTHER, snapshot(5)))._replace(state_partition=6))
+
+    assert topic.last_timestamp_ms == 9_500
+
+
+def test_share_partitions_that_have_ended_unseen_are_dropped() -> None:
+    """Those whose tombstones brokers have deleted; of the others nothing changes, and they block pruning alone."""
+    topic = topic_of(StateRecord(KEY, snapshot(0)), StateRecord(OTHER, snapshot(3)), StateRecord(OTHER, update(4)))
+    partition = topic.partitions[4]
+    (_, kept) = partition.share_partitions()
+    assert partition.pruning() == Pruning(None, KEY, 1)
+
+    partition.drop({KEY})
+
+    assert [*partition.share_partitions()] == [kept]
+    assert (partition.starts.keys(), partition.pruning().key) == ({OTHER}, OTHER)
 
 
 def test_a_share_partition_that_ends_is_gone() -> None:
