@@ -2,7 +2,7 @@
 The mutants of a package: small changes of its source, most of them by Cosmic Ray's operators.
 
 Only what functions do is changed: not annotations, which nothing evaluates, and not what runs when a module is
-imported, such as tables, which would take an import for each mutant.
+imported, such as tables, which would take an import for each mutant. Functions that run only then are left out later.
 """
 
 from __future__ import annotations

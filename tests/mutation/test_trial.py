@@ -39,6 +39,14 @@ def waits(number: int) -> int:
     while number > 0:
         number -= 1
     return number
+
+
+def table() -> list[int]:
+    """Return a table."""
+    return [2]
+
+
+TABLE = table()
 '''
 
 TESTS = """
@@ -132,6 +140,7 @@ def test_mutants_meet_the_tests_of_their_lines(tmp_path: Path) -> None:
     assert fates[f"{small} -> return number < 10 or bool(seen)"] == ("killed", "killed: test_example.py::test_small")
     assert fates[f"{small} -> return number <= 10 and bool(seen)"] == ("survived", "all tests of its line pass")
     assert fates["return 5 -> return 6"] == ("survived", "no test runs its line")
+    assert fates["return [2] -> return [ 3]"] == ("incompetent", "it runs at import")
     outcome, output = fates["number -= 1 -> pass"]
     clocks = [f"ended by signal {clock}: test_example.py::test_waits" for clock in (signal.SIGPROF, signal.SIGALRM)]
     assert outcome == "killed"

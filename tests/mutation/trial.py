@@ -9,14 +9,18 @@ fails, or that takes ten times as long.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import resource
 import signal
+import subprocess
+import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from time import monotonic, process_time, sleep
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -40,6 +44,18 @@ _WALL_S: Final = 60
 _POLL_S: Final = 0.5
 _MOST_BYTES: Final = 4 * 2**30
 
+_IMPORT: Final = """
+import json, sys
+from coverage import Coverage
+modules = json.loads(sys.argv[1])
+coverage = Coverage(None, include=[*modules], config_file=False)
+coverage.start()
+for module in modules.values():
+    __import__(module)
+coverage.stop()
+print(json.dumps({file: coverage.get_data().lines(file) or [] for file in modules}))
+"""
+
 
 @frozen
 class Baseline:
@@ -49,6 +65,8 @@ class Baseline:
     """What each test that passes takes. [s of CPU]"""
     lines: dict[str, dict[int, list[str]]]
     """By file, the tests that run each line."""
+    imported: dict[str, list[int]]
+    """By file, the lines that run when it is imported."""
 
 
 @define
@@ -89,9 +107,8 @@ class Trial:
         self.items = {item.nodeid: item for item in session.items}
         baseline = self._baseline(session)
         self.left_out = [*(self.items.keys() - baseline.seconds.keys())]
-        for path in {spec.module_path for item in self.chosen for spec in item.mutations}:
-            if SOURCE in path.parents:  # some are imported when they are needed, in a fork
-                import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+        for path in self._files():
+            import_module(_module(path))  # some are imported when they are needed, in a fork
         self.functions = _functions()
         gc.collect()
         gc.freeze()  # or collecting in a fork would copy all pages
@@ -128,10 +145,13 @@ class Trial:
         finally:
             os._exit(status)
 
+    def _files(self) -> list[Path]:
+        return sorted({spec.module_path for item in self.chosen for spec in item.mutations})
+
     def _baseline(self, session: pytest.Session) -> Baseline:
         """Run each test once, in a fork."""
         file = ROOT / "build" / "mutation" / f"coverage-{os.getpid()}"
-        files = sorted({str(spec.module_path) for item in self.chosen for spec in item.mutations})
+        files = [*map(str, self._files())]
 
         def run(tell: Callable[[str], object]) -> int:
             coverage = Coverage(str(file), include=files, config_file=False)
@@ -154,7 +174,8 @@ class Trial:
         lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
         file.unlink()
         seconds = (line.split(" ", 1) for line in told)
-        return Baseline({name: float(taken) for taken, name in seconds}, lines)
+        imported = _imported_lines({str(path): _module(path) for path in self._files()})
+        return Baseline({name: float(taken) for taken, name in seconds}, lines, imported)
 
     def _tried(self, spec: MutationSpec, baseline: Baseline) -> WorkResult:
         """Return what has become of the mutant *spec*."""
@@ -167,15 +188,16 @@ class Trial:
         if not changed:
             return WorkResult(WorkerOutcome.NO_TEST, "it compiles to the same", TestOutcome.INCOMPETENT)
         alive = [(function, new) for old, new in changed for function in self.functions.get(_key(old), ())]
-        if not alive:
-            return WorkResult(WorkerOutcome.NO_TEST, "it runs at import", TestOutcome.INCOMPETENT)
         names = self._tests(spec, baseline)
+        at_import = baseline.imported[str(spec.module_path)]
+        if not alive or (not names and not set(_lines(spec)).isdisjoint(at_import)):
+            return WorkResult(WorkerOutcome.NO_TEST, "it runs at import", TestOutcome.INCOMPETENT)
         return self._result(spec, *_forked(lambda tell: self._run(alive, names, baseline, tell)))
 
     def _tests(self, spec: MutationSpec, baseline: Baseline) -> list[str]:
         """Return the tests that run the line of *spec*, in the order in which they are worth running."""
         lines = baseline.lines.get(str(spec.module_path), {})
-        names = {name for line in statement_lines(spec.module_path, spec.start_pos[0]) for name in lines.get(line, ())}
+        names = {name for line in _lines(spec) for name in lines.get(line, ())}
         seconds = baseline.seconds
         return sorted(names & seconds.keys(), key=lambda name: (-self.kills[name], seconds[name]))
 
@@ -232,6 +254,26 @@ def survived(work: WorkDB) -> list[WorkItem]:
     """Return the mutants of *work* that have survived so far."""
     left = {job for job, result in work.results if result.test_outcome is TestOutcome.SURVIVED}
     return [item for item in work.work_items if item.job_id in left]
+
+
+def _lines(spec: MutationSpec) -> range:
+    return statement_lines(spec.module_path, spec.start_pos[0])
+
+
+def _module(path: Path) -> str:
+    """Return the name of the module at *path*."""
+    if SOURCE not in path.parents:
+        return path.stem
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+
+
+def _imported_lines(modules: dict[str, str]) -> dict[str, list[int]]:
+    """Return by file which lines of *modules* run when they are imported, in a process that has not done so yet."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", _IMPORT, json.dumps(modules)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    lines: dict[str, list[int]] = json.loads(done.stdout)
+    return lines
 
 
 def _set_result(work: WorkDB, item: WorkItem, result: WorkResult) -> None:
