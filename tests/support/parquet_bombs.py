@@ -21,11 +21,11 @@ _LAST: Final = "request.batches.list.element.last_offset"
 _DELTAS: Final = "DELTA_BINARY_PACKED"
 
 
-def written(batch: pa.RecordBatch, **options: Any) -> bytes:  # noqa: ANN401 - those of Parquet
-    """Return a file with the rows of *batch*."""
+def written(batch: pa.RecordBatch, rows: int | None = None, **options: Any) -> bytes:  # noqa: ANN401 - those of Parquet
+    """Return a file with the rows of *batch*, so many in a row group; all if that is not said."""
     file = BytesIO()
     with pq.ParquetWriter(file, batch.schema, **{"compression": "zstd", **options}) as writer:
-        writer.write_batch(batch, row_group_size=batch.num_rows)
+        writer.write_batch(batch, row_group_size=rows or batch.num_rows)
         writer.add_key_value_metadata({MARK: write_json(Header().to_json())})
     return file.getvalue()
 

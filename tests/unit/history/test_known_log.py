@@ -97,7 +97,35 @@ def test_only_a_fetch_of_what_is_committed_gets_aborted_transactions() -> None:
         assert tuple(log.given(0, isolation, own | {"aborted": ()}).aborted_transactions) == ()
 
 
+def test_a_fetch_gets_what_was_aborted_in_any_of_its_batches() -> None:
+    """Transactions that begin in a later one, too, and none that begin behind what it has read."""
+    log = log_of(
+        AppendedBatch(0, 4),
+        AppendedBatch(5, 9, 9, transactional=True),
+        AppendedBatch(10, 10, 9, control="abort"),
+        AppendedBatch(11, 14, 8, transactional=True),
+        AppendedBatch(15, 15, 8, control="abort"),
+    )
+
+    assert tuple(log.read_to(0, 10, COMMITTED).aborted_transactions) == (AbortedTransaction(9, 5),)
+    assert tuple(log.read(0, COMMITTED, {}).aborted_transactions) == (
+        AbortedTransaction(9, 5),
+        AbortedTransaction(8, 11),
+    )
+
+
 # ---- what is kept
+
+
+def test_what_is_passed_is_forgotten_in_time() -> None:
+    """A log of any length takes no more than what is still to be read, twice, and a few batches."""
+    log = KnownLog()
+    for first in range(0, 1_000, 5):
+        log.append((AppendedBatch(first, first + 4),))
+        log.forget_below(first)
+        assert len(log._batches) <= 2 + 17  # noqa: SLF001 - nothing public says how many it has
+
+    assert ranges(log, 995) == [(995, 999)]
 
 
 def test_a_transaction_that_was_open_is_aborted_from_its_first_record_on() -> None:

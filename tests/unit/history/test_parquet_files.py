@@ -83,6 +83,17 @@ def test_places_outside_of_a_dictionary_are_refused(tmp_path: Path) -> None:
     assert re.search(": member_id: cannot be read: .*out of bounds", str(error))
 
 
+def test_a_row_group_that_cannot_be_read_is_named_by_its_first_row(tmp_path: Path) -> None:
+    """What comes before it has been read."""
+    damaged = bytearray(written(log_starts(20), rows=10))
+    column = pq.ParquetFile(BytesIO(damaged)).metadata.row_group(1).column(0)
+    damaged[column.dictionary_page_offset + column.total_compressed_size - 3] ^= 0xFF  # the width of its numbers
+
+    error = refused(tmp_path, bytes(damaged))
+
+    assert (error.line, (error.message or "").partition(":")[0]) == (11, "cannot be read")
+
+
 def test_what_arrow_does_not_know_is_refused(tmp_path: Path) -> None:
     """Damage in the description of a file leads to several errors of Arrow, which are all errors of a history."""
     data = written(log_starts(1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from sharestate import (
     Profile,
     ShareConfig,
     Snapshot,
-    SnapshotError,
     StateBatch,
 )
 from sharestate.errors import MalformedInputError
@@ -526,23 +524,17 @@ def test_ranges_do_not_show_where_a_replay_was_restored(every: int) -> None:
     assert rows == expected
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"sharestate_replay":2}'])
-def test_a_state_that_is_none_is_refused(text: str) -> None:
-    """What is no state of a replay, or of another version, is refused."""
-    with pytest.raises(SnapshotError):
-        Replay.restore(text)
+def test_dead_letters_are_answered_after_a_replay_was_restored() -> None:
+    """The queue was given records before; the answer comes to the replay that goes on."""
+    life = Life(profile=KAFKA_4_4)
+    life.add("config", 0, {"dlq_topic": "dlq"})
+    life.fetch(0, 0, 0)
+    life.acknowledge(1, 0, 0, 3)
+    assert life.write(2, (0, 0, 3, 1)) == [("dead_letter", 0, 0, 1, "client_reject")]
+    life.replay = Replay.restore(life.replay.state(), outputs=frozenset(OUTPUTS))
 
-
-@pytest.mark.parametrize("count", ["-1", "1.5", '"1"'])
-def test_a_state_that_counts_what_cannot_be_is_refused(count: str) -> None:
-    """With the name of the count."""
-    state = Life().replay.state()
-    counted = re.sub(r'("writes_unanswered":)\d+', rf"\g<1>{count}", state)
-    assert counted != state
-
-    with pytest.raises(SnapshotError) as caught:
-        Replay.restore(counted)
-    assert caught.value.field == "counts.writes_unanswered"
+    letter = {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}
+    assert life.add("dead_letter", 3, letter)[0][0] == "write"
 
 
 def test_the_snapshot_is_the_share_partition_at_the_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from sharestate.history import Event, open_history
 from sharestate.history.synthetic import SyntheticHistory, generate_file, key_of, life
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def events() -> list[Event]:
     """A life of two thousand events."""
     return life(0, 2_000)
@@ -42,6 +43,9 @@ def test_a_life_has_every_kind_of_event(events: list[Event]) -> None:
     assert min(kinds["acknowledge"], kinds["fetch"], kinds["write"]) > 400
     assert min(kinds["close"], kinds["expire"]) > 5
     assert 0 < errors.total() - errors[None] < errors[None] / 50
+    times = [event.at_us or 0 for event in events]
+    pauses = [later - earlier for earlier, later in pairwise(times) if later - earlier >= 30_000_000]
+    assert len(pauses) > 3  # of the default duration of locks, in which all members hang
     assert errors.keys() == {None, "not_coordinator", "request_timed_out", "coordinator_load_in_progress"}
 
 
