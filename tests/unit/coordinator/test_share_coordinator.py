@@ -198,6 +198,19 @@ def test_what_cannot_be_logged_has_not_happened() -> None:
     assert starts(coordinator) == starts(ShareCoordinator(log, config=CONFIG)) == {0: 6}
 
 
+def test_what_others_have_logged_stays_known() -> None:
+    """Also if what is tried after that fails: only that has not happened."""
+    log = FailingLog()
+    one, other = ShareCoordinator(log, config=CONFIG), ShareCoordinator(log, config=CONFIG)
+    one.run(begin, partial(write, start_offset=5))
+    log.appending = True
+    with pytest.raises(StateLogError, match="no space"):
+        other.run(partial(begin, key=OTHER))
+    log.appending = False
+
+    assert starts(other) == starts(one) == {0: 5}
+
+
 def test_what_may_have_been_logged_is_looked_up() -> None:
     """If the end of a transaction fails, the next one finds out whether its records are there."""
     log = FailingLog()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -79,7 +80,9 @@ def test_pruned_records_are_gone(log: StateLog) -> None:
     """Those that are left keep their offsets, and new ones go on from there, even if all were pruned."""
     fill(log)
     with log.transaction():
-        assert log.prune(2) == 2
+        assert log.prune(1) == 1
+        assert list(log.read(0)) == LOGGED[1:]
+        assert log.prune(2) == 1
         assert log.prune(1) == 0
     with log.transaction():
         assert (log.offsets(), list(log.read(0))) == (LogOffsets(2, 3), LOGGED[2:])
@@ -183,6 +186,7 @@ def test_a_transaction_is_in_the_file_when_it_ends(path: Path) -> None:
         ("UPDATE log SET end_offset = 2", "should have the records 0 to 1, and has 3, from 0 to 2"),
         ("DELETE FROM log", "it does not say where it starts and ends, but ()"),
         ("UPDATE log SET start_offset = 'a'", "it does not say where it starts and ends, but ('a', 3)"),
+        ("UPDATE log SET start_offset = -1", "it does not say where it starts and ends, but (-1, 3)"),
         ("UPDATE log SET start_offset = 4", "it does not say where it starts and ends, but (4, 3)"),
         ("DROP TABLE log", "it has not the tables of schema version 2"),
         ("CREATE INDEX more ON records (record_key)", "or something else besides"),
@@ -237,6 +241,21 @@ def test_a_damaged_record_is_refused(path: Path, change: str) -> None:
     with pytest.raises(StateLogError, match=r"state\.db': the record \d is damaged"), damaged.transaction():
         list(damaged.read(0))
     damaged.close()
+
+
+def test_files_of_other_releases_have_the_same_checksums(path: Path) -> None:
+    """CRC-32 of offset and length of the value, -1 for a tombstone, in 64 bits each, then of the key and the value."""
+    log = SqliteLog(path)
+    fill(log)
+    log.close()
+    database = sqlite3.connect(path)
+
+    assert database.execute("SELECT checksum FROM records ORDER BY record_offset").fetchall() == [
+        (crc32(bytes(15) + b"\1" + b"a" + b"1"),),
+        (crc32(bytes(7) + b"\1" + bytes(7) + b"\1" + b"b" + b"2"),),
+        (crc32(bytes(7) + b"\2" + b"\xff" * 8 + b"a"),),
+    ]
+    database.close()
 
 
 ENDLESS: str = (
