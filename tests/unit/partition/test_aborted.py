@@ -25,6 +25,14 @@ def test_aborted_records_that_are_a_batch_split_nothing() -> None:
     assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ARCHIVED/1/-", "[10-12] ACQUIRED/1/m1"]
 
 
+def test_an_aborted_batch_that_begins_below_the_start_is_archived_to_its_end() -> None:
+    """Be it a single record of it that is acquired (rule 7.10)."""
+    scene = Scene().load(5)
+
+    assert scene.acquire("m1", 5, "[0-5 p1][6-9 p2][10 p1 ABORT]", aborted=[(1, 0)]) == ((6, 10, 1),)
+    assert scene.batches == ["[5-10] split: 5 ARCHIVED/1/-, 6-10 ACQUIRED/1/m1"]
+
+
 def test_archived_aborted_records_are_not_persisted() -> None:
     """Their archival is not persisted, and does not make the next fetch look for something (rule 7.10)."""
     scene = Scene().load()

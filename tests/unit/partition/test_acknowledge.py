@@ -109,6 +109,14 @@ def test_equal_types_for_each_offset_split_the_batch_too() -> None:
     assert scene.batches == ["[0-2] split: 0-2 AVAILABLE/1/-"]
 
 
+def test_what_a_member_without_an_id_has_cannot_be_acknowledged() -> None:
+    """Kafka takes an owner without an id for none (rule 8.1, step 6.2), whose batch is not acquired."""
+    scene = Scene().load()
+    scene.acquire("", 0, "[0-4]")
+
+    assert refusal(scene, "", "0-4:accept").message == BATCH_NOT_ACQUIRED
+
+
 def test_a_part_of_a_batch_splits_it() -> None:
     """An acknowledgement of some records changes these, one by one."""
     scene = Scene().load()

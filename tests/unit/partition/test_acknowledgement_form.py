@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharestate import AcknowledgementBatch, MalformedInputError
+from sharestate import AcknowledgementBatch, InvalidRequestError, MalformedInputError
 from sharestate.partition.acknowledgement_form import acknowledgements
 
 
@@ -15,3 +15,20 @@ def test_the_entry_at_fault_is_named_though_it_equals_one_before_it() -> None:
 
     assert entries[0] == entries[1]
     assert refused.value.field == "batches[1].acknowledge_types[0]"
+
+
+def test_every_entry_is_looked_at_though_its_types_are_those_of_one_before_it() -> None:
+    """Also behind an entry that makes sense: a range that is reversed is refused wherever it stands."""
+    types = (1,)
+    entries = [AcknowledgementBatch(first, 3, types) for first in (0, 1, 5)]
+
+    with pytest.raises(InvalidRequestError, match="The range is reversed: 5-3"):
+        acknowledgements(entries)
+
+
+def test_types_without_end_are_refused_at_once() -> None:
+    """A range may be longer than a length may be; none of it is looked at."""
+    entry = AcknowledgementBatch(0, 9, range(1, 2**70))  # type: ignore[arg-type]
+
+    with pytest.raises(MalformedInputError, match="expected at most 1048576 acknowledge types, got range"):
+        acknowledgements([entry])

@@ -348,6 +348,7 @@ EXPIRED: Final = StateBatch(105, 109, RecordState.ACQUIRED, 1)
         (KipWriteRow(1, -1, 110, (EXPIRED,)), "kip_memory[2][0][3]"),
         (KipWriteRow(2, -1, 110, (EXPIRED, EXPIRED)), "kip_memory[2][1][3][1]"),
         (KipWriteRow(2, -1, 110, (EXPIRED._replace(last_offset=104),)), "kip_memory[2][1][3][0]"),
+        (KipWriteRow(2, -1, 110, (EXPIRED._replace(first_offset=-1),)), "kip_memory[2][1][3][0]"),
         (KipWriteRow(2, -1, 110, (EXPIRED._replace(delivery_state=RecordState.AVAILABLE),)), "kip_memory[2][1][3][0]"),
         (KipWriteRow(2, -1, 110, (EXPIRED._replace(delivery_count=-(2**15)),)), "kip_memory[2][1][3][0]"),
     ],

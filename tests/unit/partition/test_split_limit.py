@@ -150,11 +150,13 @@ def test_a_refused_acquisition_archives_nothing() -> None:
 
 
 def test_a_refused_acquisition_does_not_pass_a_natural_gap() -> None:
-    """Healed, the SPSO stays before a natural gap if the fetch that shows it is refused."""
-    scene = Scene(split_limit=LIMIT, profile=KAFKA_4_3.healed).load(10, "[10-14 st2][20-24 st2][30-60 st0]")
+    """Healed, the SPSO stays before a natural gap if the fetch that shows it is refused; nothing was passed."""
+    scene = Scene(split_limit=LIMIT, profile=KAFKA_4_3.healed, record_transitions=True)
+    scene.load(10, "[10-14 st2][20-24 st2][30-60 st0]")
 
-    with pytest.raises(SplitLimitError):
+    with pytest.raises(SplitLimitError) as refused:
         scene.acquire("m1", 15, "[40-50]")
+    assert refused.value.transitions == ()
     assert scene.offsets == (15, 60)
 
 
