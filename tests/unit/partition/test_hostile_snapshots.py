@@ -219,6 +219,29 @@ def test_a_snapshot_made_by_hand_is_refused_with_a_typed_error(parts: dict[str, 
     refusal(evolve(taken(), **parts))
 
 
+@pytest.mark.parametrize("name", ["locks", "cells", "batches"])
+def test_rows_in_a_list_are_refused(name: str) -> None:
+    """A snapshot is a value, which nobody changes."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    snapshot = scene.partition.snapshot()
+
+    assert refusal(evolve(snapshot, **{name: list(getattr(snapshot, name))})).field == name
+
+
+def test_a_run_of_no_records_is_refused() -> None:
+    """Nothing refers to its cell there, though something does later."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "3:accept")
+    snapshot = scene.partition.snapshot()
+    (batch,) = snapshot.batches
+    first, second, third = batch.runs
+    runs = (first, second._replace(size=0), third._replace(size=5), second, third._replace(size=1))
+
+    assert refusal(evolve(snapshot, batches=(batch._replace(runs=runs),))).field == "batches[0][3]"
+
+
 WRONG_CLASSES: list[tuple[CellRow, BatchRow, str]] = [
     (AVAILABLE._replace(state=0), WHOLE, "cells[0]"),  # type: ignore[arg-type]
     (AVAILABLE._replace(delivery_count=1.0), WHOLE, "cells[0]"),  # type: ignore[arg-type]

@@ -201,6 +201,21 @@ def test_every_record_of_a_failed_expiry_counts_as_it_is_now() -> None:
     assert scene.acknowledge("m1", "9:accept") == ("W(-1; 0-4 st0 dc1, 5-8 st0 dc0, 9 st2 dc1; cc 1)",)
 
 
+def test_a_record_whose_lock_expires_in_memory_only_counts_as_it_is_now() -> None:
+    """Kafka's bug B15: with the write that fails it is offered again, and the next write says how often it was."""
+    profile = evolve(KAFKA_4_3, name="B15", write_policy=KipWritePolicy())
+    scene = Scene(profile=profile).load()
+    scene.is_holding = True
+    scene.acquire("m1", 0, "[0-9]")
+    assert scene.acknowledge("m1", "3:accept") == ("W(-1; 0-2 st0 dc0, 3 st2 dc1; cc 1)",)
+    assert len(scene.wait(10_001)) == 9
+    scene.fail(0, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    assert scene.batches == ["[0-9] split: 0-9 AVAILABLE/1/-"]
+    scene.acquire("m2", 10, "[10-14]")
+    assert scene.acknowledge("m2", "12:accept") == ("W(-1; 0-2 st0 dc0, 3 st0 dc1, 4-11 st0 dc0, 12 st2 dc1; cc 1)",)
+
+
 def test_records_that_come_between_those_of_a_pending_write_are_filled_in() -> None:
     """A fetch may find what an earlier one has passed over; a reader of the next write finds no holes (KIP-932)."""
     scene = Scene(profile=KIP_932).load()

@@ -131,3 +131,5 @@ def test_the_lag_leaves_out_what_is_done() -> None:
     scene.acknowledge("m1", "5-7:accept")
 
     assert scene.partition.lag(log_end_offset=20) == 17
+    scene.acknowledge("m1", "0-4:accept")
+    assert (scene.partition.start_offset, scene.partition.lag(log_end_offset=20)) == (8, 12)

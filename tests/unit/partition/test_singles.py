@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from sharestate import ErrorCode, InvalidRecordStateError, InvalidRequestError, ShareStateError
+from sharestate import AcknowledgementBatch, ErrorCode, InvalidRecordStateError, InvalidRequestError, ShareStateError
+from sharestate.partition import acknowledge
 from tests.support.scenes import Scene
 
 
@@ -112,3 +115,22 @@ def test_more_types_than_records_do_no_harm() -> None:
     scene = split()
 
     assert scene.acknowledge("m1", "0:accept,release", "1:accept,release") == ("W(0; 0 st2 dc1, 1 st2 dc1; cc 2)",)
+
+
+def test_records_of_several_batches_in_turns_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All entries are looked at together once, not for each of them."""
+    scene = Scene().load()
+    for first in (0, 100):
+        scene.acquire("m1", first, f"[{first}-{first + 99}]")
+        scene.acknowledge("m1", f"{first + 99}:release")
+    are_singles, looked_at = acknowledge._are_singles, []  # noqa: SLF001 - what looks at them
+
+    def counted(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> bool:
+        looked_at.append(len(requests))
+        return are_singles(requests, low, high)
+
+    monkeypatch.setattr(acknowledge, "_are_singles", counted)
+    (write,) = scene.acknowledge("m1", *(f"{offset}:accept" for at in range(50) for offset in (at, 100 + at)))
+
+    assert write.count("st2 dc1") == 100
+    assert sum(looked_at) <= 100

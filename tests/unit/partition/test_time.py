@@ -62,7 +62,7 @@ def test_every_timed_command_moves_the_clock(command: Callable[[SharePartition, 
 
 def test_time_begins_at_zero() -> None:
     """A caller's clock begins at 0 or later."""
-    with pytest.raises(MalformedInputError, match="-1") as refused:
+    with pytest.raises(MalformedInputError, match=r"expected an integer within 0\.\.\d+, got -1") as refused:
         Scene().load().partition.expire_next(now_ms=-1)
     assert refused.value.field == "now_ms"
 
