@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharestate.history import Header
+from sharestate.history import Header, Order
 from sharestate.log_check.verify import Verdict, check_partition
 from tests.support.hand_made_events import HandMadeLife
 
@@ -40,6 +40,21 @@ def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
     assert finding.reason == (
         "the log begins in the middle of its life: 2 requests come before the state is read, in request.log:5"
     )
+
+
+def test_what_is_not_checked_has_its_place_in_the_order_that_is_found() -> None:
+    """A write whose answer comes before the state is read is there once, as all else is."""
+    life = HandMadeLife()
+    life.appends(0, 0, 19)
+    life.acknowledges(10, 5, "m1", 7, (0, 4, 1), None)
+    life.writes(11, 100, (5, 0), (0, 4, 2, 1))
+    life.reads(2_000, 101, 5)
+    life.fetches(2_010, 1, "m1", 8, (5, 19, 1))
+    own = [*enumerate(life.events, 2)]
+
+    found = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).events()
+
+    assert sorted(event.kind for event in found) == sorted(["verdict", *(event.kind for event in life.events)])
 
 
 @pytest.mark.parametrize("is_answered", [True, False])

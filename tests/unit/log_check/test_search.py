@@ -106,3 +106,22 @@ def test_a_move_proves_nothing_of_the_records_in_flight(*, is_accepted: bool, ve
 
     assert report.moves == 1
     assert [finding.verdict for finding in report.findings] == [verdict]
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(0, Verdict.BOUND_REACHED), (1, Verdict.CONTRADICTION)])
+def test_ways_to_read_that_are_left_untried_prove_nothing(
+    most: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch says that nothing is delivered for the first time: it may have read one batch of the log, or two."""
+    monkeypatch.setattr("sharestate.log_check.checked_fetches._MOST_WAYS", most)
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.appends(14, 4, 7)
+    life.fetches(20, 2, "m1", 1, (0, 3, 2))
+    life.fetches(3_000, 2, "m1", 2)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
