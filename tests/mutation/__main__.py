@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
@@ -76,8 +77,10 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             )
             plugins = ["xdist", "cacheprovider", "cov"]
             arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
-            if pytest.main([*arguments, *(options.again or PACKAGES[package])], plugins=[trial]):
-                return False
+            with TemporaryDirectory(prefix="mutation-") as folder:  # pytest would have other sessions delete it
+                arguments.append(f"--basetemp={folder}/tests")
+                if pytest.main([*arguments, *(options.again or PACKAGES[package])], plugins=[trial]):
+                    return False
         for name in trial.left_out:
             sys.stdout.write(f"left out, as it fails on the code as it is: {name}\n")
         counts = report(package, work)

@@ -28,7 +28,7 @@ def test_every_entry_is_looked_at_though_its_types_are_those_of_one_before_it() 
 
 def test_types_without_end_are_refused_at_once() -> None:
     """A range may be longer than a length may be; none of it is looked at."""
-    entry = AcknowledgementBatch(0, 9, range(1, 2**70))  # type: ignore[arg-type]
+    entry = AcknowledgementBatch(0, 9, range(1, 2**70))
 
     with pytest.raises(MalformedInputError, match="expected at most 1048576 acknowledge types, got range"):
         acknowledgements([entry])

@@ -226,7 +226,9 @@ def test_rows_in_a_list_are_refused(name: str) -> None:
     scene.acquire("m1", 0, "[0-9]")
     snapshot = scene.partition.snapshot()
 
-    assert refusal(evolve(snapshot, **{name: list(getattr(snapshot, name))})).field == name
+    rows: dict[str, Any] = {name: list(getattr(snapshot, name))}
+
+    assert refusal(evolve(snapshot, **rows)).field == name
 
 
 def test_a_run_of_no_records_is_refused() -> None:
