@@ -18,6 +18,7 @@ from sharestate.coordinator import RecordType
 from sharestate.errors import RecordFormatError, SegmentError, UnknownRecordTypeError, UnreadableFileError
 from sharestate.segments import LogReader, TailKind
 from sharestate.state_topic import StateTopicFile, TopicRecord, decoded_form, state_topic_files
+from sharestate.state_topic.files import json_text
 
 DATA: Final = Path(__file__).parents[2] / "data"
 DUMP: Final = DATA / "coordinator" / "state-4.3.1.jsonl"
@@ -110,6 +111,36 @@ def test_the_decoded_form_can_be_read_again(tmp_path: Path) -> None:
     again = list(file_of(tmp_path, *(decoded_form(each.decode()) for each in dumped)))
 
     assert [place(each) for each in again] == [(None, None, None, each.key, each.value) for each in dumped]
+
+
+def test_the_decoded_form_of_a_later_release_may_say_more(tmp_path: Path) -> None:
+    """Fields that are not known here are passed over, in a value and in its state batches, too."""
+    first = next(each for each in StateTopicFile(DUMP) if each.value and each.decode().record_type == 1)
+    row = decoded_form(first.decode())
+    assert row["value"]["stateBatches"]
+    value = {
+        **row["value"],
+        "stateBatches": [{**each, "more": 1} for each in row["value"]["stateBatches"]],
+        "more": [1],
+    }
+
+    (again,) = file_of(tmp_path, {**row, "value": value, "more": None})
+
+    assert again.decode() == first.decode()
+
+
+def test_a_file_is_read_from_its_beginning_each_time() -> None:
+    """And how far it is begins anew, too."""
+    dump = StateTopicFile(DUMP)
+
+    assert [*dump] == [*dump]
+    assert dump.position == dump.size
+
+
+def test_compressed_text_of_unknown_size_is_read() -> None:
+    """Of a pipe nobody knows how much there is."""
+    with json_text(io.BufferedReader(io.BytesIO(gzip.compress(b"{}\n")))) as lines:  # type: ignore[arg-type]
+        assert lines.read() == "{}\n"
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,17 @@ def test_lines_without_offsets_are_folded_as_they_come(tmp_path: Path) -> None:
     assert (list(topic.partitions), topic.partitions[None].last_offset) == ([None], 106)
 
 
+def test_some_lines_may_say_their_partition_and_others_not(tmp_path: Path) -> None:
+    """Those that do not say it are of one of their own."""
+    row = json.loads((DATA / "coordinator" / "state-4.3.1.jsonl").read_text().splitlines()[0])
+    rows = [row, {name: each for name, each in row.items() if name != "statePartition"}]
+    (tmp_path / "dump").write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+    topic = rebuilt(StateTopicFile(tmp_path / "dump"))
+
+    assert set(topic.partitions) == {row["statePartition"], None}
+
+
 def test_segments_of_one_partition_are_folded_in_order(tmp_path: Path) -> None:
     """Single segments are read by the offsets with which they begin, whatever they are called."""
     source = DATA / "segments" / "__share_group_state-1" / "00000000000000000000.log"
