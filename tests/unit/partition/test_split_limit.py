@@ -149,9 +149,10 @@ def test_a_refused_acquisition_archives_nothing() -> None:
     assert scene.batches == ["[0-4] AVAILABLE/1/-", "[5-24] AVAILABLE/1/-"]
 
 
-def test_a_refused_acquisition_does_not_pass_a_natural_gap() -> None:
+@pytest.mark.parametrize("is_recording", [False, True])
+def test_a_refused_acquisition_does_not_pass_a_natural_gap(*, is_recording: bool) -> None:
     """Healed, the SPSO stays before a natural gap if the fetch that shows it is refused; nothing was passed."""
-    scene = Scene(split_limit=LIMIT, profile=KAFKA_4_3.healed, record_transitions=True)
+    scene = Scene(split_limit=LIMIT, profile=KAFKA_4_3.healed, record_transitions=is_recording)
     scene.load(10, "[10-14 st2][20-24 st2][30-60 st0]")
 
     with pytest.raises(SplitLimitError) as refused:
