@@ -105,10 +105,10 @@ class Trial:
             raise session.Interrupted(message)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - one for all
         self.items = {item.nodeid: item for item in session.items}
+        for path in self._files():
+            import_module(_module(path))  # some would be imported in a fork, by the first test that needs them
         baseline = self._baseline(session)
         self.left_out = [*(self.items.keys() - baseline.seconds.keys())]
-        for path in self._files():
-            import_module(_module(path))  # some are imported when they are needed, in a fork
         self.functions = _functions()
         gc.collect()
         gc.freeze()  # or collecting in a fork would copy all pages
