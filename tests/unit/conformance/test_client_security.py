@@ -115,7 +115,7 @@ def test_the_client_has_a_certificate_of_its_own(authority: trustme.CA, authorit
     ],
 )
 def test_what_cannot_be_followed_is_refused(settings: Mapping[str, str], field: str) -> None:
-    """What is not known, missing or too much, and files that are none of their kind; the error names the setting."""
+    """What is not known, missing or too much, and files that cannot be used; the error names the setting."""
     with pytest.raises(MalformedInputError) as caught:
         security_of(settings)
 

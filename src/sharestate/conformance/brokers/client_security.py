@@ -39,8 +39,8 @@ def security_of(settings: Mapping[str, str]) -> Security:
 
     Raises:
         UnsupportedSaslMechanismError: The mechanism is not PLAIN.
-        MalformedInputError: A setting is not known, is missing, does not go with the others, or names a file that is
-            none of its kind; the error's field is its name.
+        MalformedInputError: A setting is not known, is missing, does not go with the others, or names a file that
+            cannot be used; the error's field is its name.
     """
     if unknown := sorted(settings.keys() - set(_KNOWN)):
         message = f"is not a setting of TLS or the login that is known here; those are {', '.join(_KNOWN)}"
@@ -84,7 +84,8 @@ def _trusting(authority: str | None) -> SSLContext:
     if authority is None:
         return create_default_context()
     try:
-        return create_default_context(**{"capath" if Path(authority).is_dir() else "cafile": authority})
+        is_folder = Path(authority).is_dir()
+        return create_default_context(capath=authority) if is_folder else create_default_context(cafile=authority)
     except OSError as error:
         raise _unusable(authority, _AUTHORITY, error) from error
 
