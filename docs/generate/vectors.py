@@ -37,9 +37,9 @@ The oracle of 4.2.2 is asked each of them.
 """
 
 UNASKED: Final = {
-    "21.6": "it is about what the dead-letter queue writes, and in a conversation who asks is the queue",
+    "21.6": "a conversation does not show what the dead-letter queue writes",
     "24": "it introduces its parts",
-    "24.2": "it is about where Kafka throws or keeps half of a change: accidents, which decide nothing",
+    "24.2": "its rows are accidents of Kafka, which decide nothing",
     "24.4": "it is about this library",
 }
 """Why a rule has no vector."""
