@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from sharestate import KAFKA_4_4
-from sharestate.conformance import Conformance, ConformanceVerdict, RuleConformance, conform, read_vectors
+from sharestate.conformance import (
+    Conformance,
+    ConformanceVerdict,
+    RuleConformance,
+    VectorOutcome,
+    conform,
+    read_vectors,
+)
 from sharestate.conversation import Level, ReplayVerdict, replay
 from sharestate.errors import InvalidRequestError, UnreadableFileError
 from sharestate.json_lines import write_json
@@ -75,7 +82,8 @@ def test_a_broken_rule_fails_and_no_other(plant: str, rules: set[str], tmp_path:
 
 def test_every_rule_has_a_vector_or_the_reason_why_it_has_none() -> None:
     """What is not asked is not judged, and its reason is said."""
-    found = conform(served("kafka-4.4"), VECTORS, "4.4.0", limit_s=0.0)
+    asked = (VectorOutcome(vector=each, verdict=ConformanceVerdict.PASSED) for each in VECTORS.of("4.4.0"))
+    found = Conformance(release="4.4.0", level=Level.OBSERVABLE, index=VECTORS, outcomes=tuple(asked))
 
     unasked = {rule.number: rule for rule in found.rules if rule.number and not rule.counts}
     assert unasked.keys() == VECTORS.unasked.keys() == {"21.6", "24", "24.2", "24.4"}
