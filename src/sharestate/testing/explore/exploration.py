@@ -121,9 +121,10 @@ class Counterexample:
 
 
 def _shown(step: Step) -> str:
-    kind, member, numbers = step.event
     leader = step.after.leader
-    what = " ".join((kind.value, member, *map(str, numbers))).replace("  ", " ")
+    what = str(step.event)
+    if step.error:
+        return f"{what:28} raises {step.error}"
     acquired = ", ".join(f"{first}-{last} x{count}" for first, last, count in step.acquired)
     return f"{what:28} SPSO {leader.start_offset}{f', acquires {acquired}' if acquired else ''}"
 
