@@ -28,10 +28,11 @@ from sharestate.json_lines import Json
 from sharestate.testing.explore.configuration import Configuration
 from sharestate.testing.explore.endings import LINK, first_without_end
 from sharestate.testing.explore.events import possible
-from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand, steps
+from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand
 from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, digest
 from sharestate.testing.explore.properties import NAMES, NEVER_STALLS, Contradiction
 from sharestate.testing.explore.steps import ExploredGroup, Step
+from sharestate.testing.explore.walks import walk
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Profile
 
@@ -103,11 +104,13 @@ class Counterexample:
         name: What must hold.
         text: What contradicts it.
         steps: The steps, from the beginning.
+        positions: The positions of their events among those that are possible.
     """
 
     name: str
     text: str
     steps: tuple[Step, ...]
+    positions: tuple[int, ...]
 
     @property
     def conversation(self) -> tuple[Json, ...]:
@@ -265,10 +268,12 @@ class Exploration:
     def show(self, found: Found) -> Counterexample:
         """Return *found* with the way there, which is walked again."""
         way = self.way(found.state) + ([] if found.event is None else [found.event])
-        walked = [self.around.begin()]
-        for position in way:
-            walked.append(dict(steps(self.around, walked[-1].after))[position])
-        return Counterexample(name=found.contradiction.name, text=found.contradiction.text, steps=tuple(walked))
+        return Counterexample(
+            name=found.contradiction.name,
+            text=found.contradiction.text,
+            steps=walk(self.around, way),
+            positions=tuple(way),
+        )
 
 
 def explore(  # noqa: PLR0913 - what is explored, and how

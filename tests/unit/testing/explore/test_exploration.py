@@ -98,7 +98,7 @@ def test_goes_on_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "change", "field"),
     [
-        (0, {"sharestate_explored": 3}, "sharestate_explored"),
+        (0, {"sharestate_explored": 2}, "sharestate_explored"),
         (0, {"profile": "kafka-9"}, "profile"),
         (0, {"states": 7}, "found"),
         (0, {"expanded": 7}, "state"),
