@@ -24,6 +24,7 @@ from sharestate.testing.explore import (
     read_exploration,
     write_exploration,
 )
+from sharestate.testing.explore.step_limit import step_limits
 from sharestate.testing.search.progress import bar_of
 from sharestate.values.profiles import Profile
 from sharestate.values.records import RecordBatch
@@ -143,7 +144,7 @@ def _serve(exploration: Exploration, port: int, said: str) -> None:
     except OSError as error:
         message = f"127.0.0.1:{port}: {error.strerror}"
         raise NoVerdict(message) from error
-    with server, until_signal():
+    with server, until_signal(), step_limits():
         click.echo(f"http://127.0.0.1:{server.server_port}/\n{said}")
         server.serve_forever()
 

@@ -17,7 +17,7 @@ from sharestate.testing.explore.properties import (
     is_done,
     stalled,
 )
-from sharestate.testing.explore.step_limit import STEP_LIMIT_S, step_limit
+from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
 from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, raised, take
 
 if TYPE_CHECKING:
@@ -92,11 +92,13 @@ def steps(
     """Yield each possible step from *state*, with its event's position; *partition* is the leader, if there is one."""
     if partition is None:
         partition = SharePartition.restore(state.leader, record_transitions=True)
+    begin_step(STEP_LIMIT_S)
     try:
-        with step_limit(STEP_LIMIT_S):
-            batches = fetchable(around, state, partition.copy())
+        batches = fetchable(around, state, partition.copy())
     except Exception:  # noqa: BLE001 - the fetch raises it again, as a step
         batches = 1
+    finally:
+        end_step()
     for position, event in enumerate(events(around.configuration, state, partition, batches)):
         step = take(around, state, partition.copy(), event)
         if step is not None:

@@ -31,6 +31,7 @@ from sharestate.testing.explore.events import possible
 from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand
 from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, digest
 from sharestate.testing.explore.properties import NAMES, NEVER_STALLS, Contradiction
+from sharestate.testing.explore.step_limit import step_limits
 from sharestate.testing.explore.steps import ExploredGroup, Step
 from sharestate.testing.explore.walks import walk
 from sharestate.values.effects import Cause
@@ -327,6 +328,7 @@ def go_on(
     until = None if bounds.seconds is None else time.monotonic() + bounds.seconds
     to_do = exploration.to_do
     with ExitStack() as stack:
+        stack.enter_context(step_limits())
         run = _run_here(exploration.around, judged) if jobs == 1 else _run_apart(stack, exploration, judged, jobs)
         stops = _Stops(bounds, until, stack.enter_context(interruptions()))
         while to_do.level and _finish_level(exploration, run(to_do.level.copy()), stops, show):
@@ -468,4 +470,5 @@ def _start(configuration: Configuration, profile: Profile, judged: Collection[st
 
 
 def _expand_apart(chunk: bytes) -> bytes:
-    return pickle.dumps(_work["expand"](chunk), 5)
+    with step_limits():
+        return pickle.dumps(_work["expand"](chunk), 5)

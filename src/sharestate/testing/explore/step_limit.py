@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import current_thread, main_thread
+from threading import current_thread, get_ident, main_thread
 from types import FrameType
 from typing import Final
 
 STEP_LIMIT_S: Final = 10.0
 """The most processor time of a step, thousands of times what any takes: what else the machine does counts not. [s]"""
+
+_limited: Final = set[int]()
+"""The thread whose steps are limited, if there is one."""
 
 
 class StepLimitError(Exception):
@@ -18,28 +21,34 @@ class StepLimitError(Exception):
 
 
 @contextmanager
-def step_limit(limit_s: float) -> Iterator[None]:
+def step_limits() -> Iterator[None]:
     """
-    Raise what has taken so much processor time out of what it does.
+    Limit the processor time of steps for a while.
 
-    In other threads than the main one, and on Windows, there are no signals to do so, and no limit.
-
-    Args:
-        limit_s: The limit. [s]
-
-    Raises:
-        StepLimitError: It has taken as much.
+    In other threads than the main one, and on Windows, no signal can end a step, and they have no limit.
     """
-    if not hasattr(signal, "setitimer") or current_thread() is not main_thread():
+    if not hasattr(signal, "setitimer") or current_thread() is not main_thread() or _limited:
         yield
         return
     before = signal.signal(signal.SIGVTALRM, _stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+    _limited.add(get_ident())
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        _limited.clear()
         signal.signal(signal.SIGVTALRM, before)
+
+
+def begin_step(limit_s: float) -> None:
+    """Have what is done raise a StepLimitError once it has taken so much processor time, where steps are limited."""
+    if get_ident() in _limited:
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+
+
+def end_step() -> None:
+    """Note that a step has ended."""
+    if get_ident() in _limited:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

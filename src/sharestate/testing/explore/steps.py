@@ -19,7 +19,7 @@ from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.configuration import LOCK_DURATION_MS, Configuration, log_batch_json, stored_json
 from sharestate.testing.explore.events import Event, ExploredEventKind
 from sharestate.testing.explore.explored_state import ExploredState, Left, UnansweredWrite
-from sharestate.testing.explore.step_limit import STEP_LIMIT_S, step_limit
+from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
@@ -236,18 +236,20 @@ def take(surroundings: ExploredGroup, state: ExploredState, partition: SharePart
     *partition* is the leader of *state*, and is changed. An exception is a step, too, whose last request has raised it.
     """
     leading = Leading(surroundings, partition)
+    begin_step(STEP_LIMIT_S)
     try:
-        with step_limit(STEP_LIMIT_S):
-            step = _TAKE[event.kind](leading, state, event)
-            if step is not None:
-                _expect_writes(step.after)
+        step = _TAKE[event.kind](leading, state, event)
+        if step is not None:
+            _expect_writes(step.after)
     except Exception as error:  # noqa: BLE001 - whatever it is, a conversation shows how to get there
         return Step(event, state, (), (), tuple(leading.requests), raised(error))
+    finally:
+        end_step()
     return step
 
 
 def _expect_writes(state: ExploredState) -> None:
-    """Assert that the leader waits for the writes that wait for an answer, by whose names states are told apart."""
+    """Assert that the leader waits for the writes that wait for an answer, by whose names states differ."""
     known, sent = {write.number for write in state.leader.writes}, {each.number for each in state.sent}
     if not sent <= known:
         message = f"the leader waits for the writes {sorted(known)}, and {sorted(sent)} are sent"
@@ -345,7 +347,7 @@ def _deadline(leading: Leading, state: ExploredState, event: Event) -> Step | No
     deadline = leading.partition.next_deadline_ms()
     if deadline is None:
         return None
-    now_ms = max(deadline, state.leader.now_ms)  # a lock that begins anew may be due at once (rule 1.7)
+    now_ms = max(deadline, state.leader.now_ms)  # a lock that begins again may be due at once (rule 1.7)
     leading.say("advance", ms=now_ms - state.leader.now_ms)
     leading.expire(now_ms)
     if leading.writes and len(state.sent) >= leading.surroundings.configuration.writes:
