@@ -130,7 +130,7 @@ def has_due_lock(leader: Snapshot) -> bool:
     Return whether a lock of *leader* has expired, and waits to be handled.
 
     One does where a batch with a pending write was split after its lock had expired: the locks of its records begin
-    anew, with the same deadline (rule 1.7). Until they are handled no time passes.
+    again, with the same deadline (rule 1.7). Until they are handled no time passes.
     """
     due = {creation for creation, deadline_ms in leader.locks if deadline_ms < leader.now_ms}
     if not due:  # nearly always
