@@ -199,7 +199,7 @@ def test_the_command_says_what_failed_and_why_rules_are_left_out(
 
 
 def test_what_cannot_be_judged_ends_with_2() -> None:
-    """No broker, no address, no such release, both a broker and a command or neither, and a level for a broker."""
+    """No broker, no address, no such release, a broker and a command or neither, and options of the other one."""
     results = [
         run("--bootstrap", "127.0.0.1:1"),
         run("--bootstrap", "nowhere"),
@@ -207,9 +207,10 @@ def test_what_cannot_be_judged_ends_with_2() -> None:
         run("--bootstrap", "127.0.0.1:1", "--", "program"),
         run(),
         run("--bootstrap", "127.0.0.1:1", "--level", "full"),
+        run("--command-config", __file__, "--", "program"),
     ]
 
-    assert [result.exit_code for result in results] == [2] * 6
+    assert [result.exit_code for result in results] == [2] * 7
     assert "Connection refused" in results[0].stderr
 
 
