@@ -116,7 +116,8 @@ def _sections(exploration: Exploration, positions: Sequence[int], walked: Sequen
 def _counterexample(exploration: Exploration) -> str:
     found = exploration.counterexample
     if found is None:
-        return "<p>The exploration has found nothing that does not hold.</p>"
+        left = "" if exploration.expanded == exploration.states else ", but has not looked at all"
+        return f"<p>The exploration has found nothing that does not hold{left}.</p>"
     text, address = text_of(f"{found.name}: {found.text}"), address_of(found.positions)
     return f'<p class="standing stalled">The exploration has found <a href="{address}">{text}</a></p>'
 

@@ -81,7 +81,7 @@ def test_says_what_there_is() -> None:
     assert ["m1", "0-1"] in rows
     assert ["stored", "SPSO 0; no records"] in rows
     assert ["may still go wrong", "failovers 1"] in rows
-    assert "The exploration has found nothing" in page(exploration, "/")
+    assert "has found nothing that does not hold, but has not looked at all." in page(exploration, "/")
     assert "the exploration has not met it" in followed(exploration, "fetch m1 1 500", "deadline")
 
 
