@@ -15,6 +15,7 @@ from bench.calls import python_name
 from bench.rows import ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 _TIMES: Final = 3
@@ -27,6 +28,11 @@ def bytecodes(name: str) -> dict[str, float]:
     for operation in row.repeated(_TIMES):
         operation()  # what is executed only the first time is no part of what it costs
     (operation,) = row.repeated(_TIMES)
+    return {name: round(count / (_TIMES * row.size), 1) for name, count in executed_by(operation).most_common()}
+
+
+def executed_by(operation: Callable[[], object]) -> Counter[str]:
+    """Return how many bytecodes *operation* executes in each function, by the function's name."""
     counted: Counter[str] = Counter()
 
     def entered(frame: FrameType, _event: str, _: object) -> Any:  # noqa: ANN401 - sys.settrace has it so
@@ -46,4 +52,4 @@ def bytecodes(name: str) -> dict[str, float]:
         operation()
     finally:
         sys.settrace(before)
-    return {name: round(count / (_TIMES * row.size), 1) for name, count in counted.most_common()}
+    return counted

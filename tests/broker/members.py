@@ -34,10 +34,15 @@ def configure(broker: HasAddress, group_id: str, config: Mapping[str, str]) -> N
 
 def produce(broker: HasAddress, topic: str, count: int, batch: int = 10, partition: int = 0) -> None:
     """Write so many records to a partition of a topic, so many to a *batch*."""
-    # A flush does not linger; without it no batch goes before it is full, however slow the machine.
-    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 10_000, "batch.num.messages": batch})
+    # Without a flush no batch goes before it is full, however slow the machine. A flush sends what it finds: if that is
+    # half of a batch, because librdkafka's thread is taking over the other half, two batches.
+    producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 60_000, "batch.num.messages": batch})
     for number in range(count):
         producer.produce(topic, key=f"k{number}", value=f"v{number}", partition=partition)
+    give_up_s = time.monotonic() + PATIENCE_S
+    while len(producer) > count % batch:
+        producer.poll(0.05)
+        assert time.monotonic() < give_up_s
     assert producer.flush(PATIENCE_S) == 0
 
 

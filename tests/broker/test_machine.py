@@ -19,9 +19,11 @@ from sharestate import ErrorCode
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.persister import InitializeStateParameters, PartitionStateData
 from sharestate.persister.kafka import KafkaPersister
-from sharestate.testing.groups import KAFKA_ALLOWANCES
+from sharestate.persister.kafka.security import Address, Security
+from sharestate.testing.groups import KAFKA_ALLOWANCES, GroupSettings, ShareGroupMachine
 from sharestate.testing.groups.events import Pick
 from sharestate.testing.programs import Event
+from sharestate.testing.servers import RawConnection
 from sharestate.testing.servers.machine import PATIENCE_S, RealServerMachine
 from tests.broker.conftest import RELEASES, running, skipping
 from tests.broker.kafka_broker import KafkaBroker
@@ -29,6 +31,8 @@ from tests.broker.kafka_cluster import BROKERS, KafkaCluster
 from tests.support.failover_runs import TIMES
 
 pytestmark = pytest.mark.broker
+
+STATE_TOPIC: Final = "__share_group_state"
 
 IS_LONG: Final = "SHARESTATE_TIMES" in os.environ
 
@@ -61,6 +65,14 @@ class KafkaMachine(RealServerMachine):
     def may_be_in_trouble(self) -> bool:
         """Return whether the trouble may happen now."""
         return not self.known.writes_fail and any(record.most for record in self.known.records.values())
+
+    def is_written(self, persister: KafkaPersister) -> bool:
+        """Return whether the state of a share partition that nobody has can be written."""
+        topic_id = topic_id_text(self.partition[0].bytes)
+        state = PartitionStateData(partition=0, start_offset=0)
+        request = InitializeStateParameters.of(f"{self.name}-nobody", topic_id, state)
+        found = persister.initialize_state(request).result(PATIENCE_S).find(topic_id, 0)
+        return found is not None and found.error_code == ErrorCode.NONE
 
 
 SETTINGS: Final = {
@@ -96,18 +108,21 @@ class MovedLeaderMachine(KafkaMachine):
 
     def fail_over(self) -> None:
         """Let the next broker lead."""
-        leader = self._leader()
-        order = [(leader + step) % BROKERS + 1 for step in range(BROKERS)]
-        self.broker.prefer_leaders(self.name, {0: order})
+        self.lead(self.name, self.leader(self.name) % BROKERS + 1)
+        self.find_leader()
+
+    def lead(self, topic: str, broker: int) -> None:
+        """Let a broker lead the first partition of a topic that has a replica at each broker."""
+        self.broker.prefer_leaders(topic, {0: [(broker + step - 1) % BROKERS + 1 for step in range(BROKERS)]})
         give_up_s = time.monotonic() + PATIENCE_S
-        while self._leader() != order[0]:
+        while self.leader(topic) != broker:
             assert time.monotonic() < give_up_s
             self.broker.elect_preferred_leaders()
             time.sleep(0.1)
-        self.find_leader()
 
-    def _leader(self) -> int:
-        return int(self.admin.list_topics(self.name, 10).topics[self.name].partitions[0].leader)
+    def leader(self, topic: str) -> int:
+        """Return which broker leads the first partition of a topic."""
+        return int(self.admin.list_topics(topic, 10).topics[topic].partitions[0].leader)
 
 
 class FailingWritesMachine(KafkaMachine):
@@ -131,20 +146,63 @@ class FailingWritesMachine(KafkaMachine):
 
     def _let_topic_take(self, max_message_bytes: str | None) -> None:
         """Set the limit, and return when the coordinator knows it."""
-        self.set_config(ResourceType.TOPIC, "__share_group_state", {"max.message.bytes": max_message_bytes})
+        self.set_config(ResourceType.TOPIC, STATE_TOPIC, {"max.message.bytes": max_message_bytes})
         give_up_s = time.monotonic() + PATIENCE_S
         with KafkaPersister(self.bootstrap_servers) as persister:
-            while self._is_written(persister) is not (max_message_bytes is None):
+            while self.is_written(persister) is not (max_message_bytes is None):
                 assert time.monotonic() < give_up_s
                 time.sleep(0.1)
 
-    def _is_written(self, persister: KafkaPersister) -> bool:
-        """Return whether the state of a share partition that nobody has can be written."""
-        topic_id = topic_id_text(self.partition[0].bytes)
-        state = PartitionStateData(partition=0, start_offset=0)
-        request = InitializeStateParameters.of(f"{self.name}-nobody", topic_id, state)
-        found = persister.initialize_state(request).result(PATIENCE_S).find(topic_id, 0)
-        return found is not None and found.error_code == ErrorCode.NONE
+
+class PatientConnection(RawConnection):
+    """A broker that cannot write looks for the share coordinator five times, half a minute long, before it answers."""
+
+    def __init__(self, address: str | Address, client_id: str, security: Security | None = None) -> None:
+        """Connect, and wait for as long."""
+        super().__init__(address, client_id, security, 3 * PATIENCE_S)
+
+
+class StoppedLeaderMachine(MovedLeaderMachine):
+    """Three brokers, of which that is stopped which leads the state topic's only partition: it has no other replica."""
+
+    event_count = 8
+    trouble = "writes_fail"
+    connect = PatientConnection
+    lock_duration_ms = 60_000
+    clock_tolerance_ms = 50_000
+    fail_over = ShareGroupMachine.fail_over  # there is none
+    stopped: KafkaBroker | None = None
+
+    def start(self, settings: GroupSettings) -> None:
+        """Let another broker lead the share partition and the group."""
+        super().start(settings)
+        stopped = self.leader(STATE_TOPIC)
+        for topic in (self.name, "__consumer_offsets"):
+            if self.leader(topic) == stopped:
+                self.lead(topic, stopped % BROKERS + 1)
+        self.find_leader()
+
+    def fail_writes(self) -> None:
+        """Stop the leader of the state topic."""
+        self.stopped = self.broker.brokers[self.leader(STATE_TOPIC) - 1]
+        self.stopped.stop()
+
+    def mend_writes(self) -> None:
+        """Start it again, and return when it writes."""
+        assert self.stopped is not None
+        self.stopped.start()
+        self.stopped = None
+        give_up_s = time.monotonic() + 3 * PATIENCE_S
+        with KafkaPersister(self.bootstrap_servers) as persister:
+            while not self.is_written(persister):
+                assert time.monotonic() < give_up_s
+                time.sleep(0.5)
+
+    def stop(self) -> None:
+        """Leave all of them running, however the run has ended."""
+        if self.stopped is not None:
+            self.mend_writes()
+        super().stop()
 
 
 def search(machine: type[KafkaMachine], runs: int, **fields: Any) -> None:  # noqa: ANN401 - as classes have them
@@ -194,5 +252,26 @@ def test_nothing_is_found_where_leaders_move(tmp_path: Path, kafka: str) -> None
     try:
         cluster.start()
         search(MovedLeaderMachine, TIMES, bootstrap_servers=cluster.address, broker=cluster)
+    finally:
+        cluster.stop()
+
+
+STATE_AT_ONE: Final = {
+    **SETTINGS,
+    "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+}
+
+
+@pytest.mark.skipif(not IS_LONG, reason="a broker that is stopped and started takes long")
+@pytest.mark.parametrize("kafka", RELEASES)
+def test_nothing_is_found_where_the_leader_of_the_state_topic_is_stopped(tmp_path: Path, kafka: str) -> None:
+    """Nothing is lost, and nothing that was accepted comes back, while nobody can write the state, nor afterwards."""
+    with skipping():
+        cluster = KafkaCluster(kafka, tmp_path, STATE_AT_ONE, "warn")
+    try:
+        cluster.start()
+        search(StoppedLeaderMachine, TIMES, bootstrap_servers=cluster.address, broker=cluster)
     finally:
         cluster.stop()

@@ -458,7 +458,7 @@ def _read_configuration(data: bytes) -> None:
 def _explorations() -> list[bytes]:
     with TemporaryDirectory() as directory:
         file = Path(directory, "explored.jsonl")
-        write_exploration(explore(_EXPLORED, KAFKA_4_4, bounds=Bounds(states=30)), file)
+        write_exploration(explore(_EXPLORED, KAFKA_4_4, bounds=Bounds(states=10)), file)
         return [file.read_bytes()]
 
 
@@ -594,7 +594,7 @@ DECODERS: Final = {
     "configurations of explorations": Decoder(
         _configurations, damaged_json, _read_configuration, (MalformedInputError,)
     ),
-    "explorations": Decoder(_explorations, _damaged_lines, _read_explored, (ExplorationFileError,), 20),
+    "explorations": Decoder(_explorations, _damaged_lines, _read_explored, (ExplorationFileError,)),
     "settings of brokers": Decoder(_properties, _damaged_properties, _read_properties, (RequestLogError,), 10),
 }
 """The decoders, by name."""

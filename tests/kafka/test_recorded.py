@@ -32,8 +32,8 @@ BEFORE_4_4: Final[dict[str, Any]] = {
 
 
 def test_all_recordings_are_here() -> None:
-    """There are 156 and 167 of Kafka's tests, and 116 and 36 vectors (tests/data/README.md)."""
-    assert (len(OF_4_3), len(OF_4_4)) == (156 + 116, 167 + 36)
+    """There are 156 and 167 of Kafka's tests, and 128 and 36 vectors (tests/data/README.md)."""
+    assert (len(OF_4_3), len(OF_4_4)) == (156 + 128, 167 + 36)
 
 
 @pytest.mark.parametrize(("trace", "profile"), CASES)

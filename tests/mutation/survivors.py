@@ -10,8 +10,10 @@ from typing import Final, Literal
 
 from attrs import field, frozen, validators
 
+import sharestate
+
 ROOT: Final = Path(__file__).parents[2]
-SOURCE: Final = ROOT / "src" / "sharestate"
+SOURCE: Final = Path(sharestate.__file__).parent
 FILE: Final = Path(__file__).with_name("survivors.toml")
 
 

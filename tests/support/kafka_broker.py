@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.api_versions.v0.request import ApiVersionsRequest as FirstApiVersionsRequest
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
-from kio.schema.api_versions.v3.response import ApiVersion
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import Coordinator
@@ -49,7 +49,6 @@ VERSIONS: Final = {FIND_COORDINATOR: (0, 6), 17: (0, 1), 36: (0, 2)} | {
 """The versions that a broker of Kafka 4.4.0 speaks of the requests that a persister sends."""
 
 
-_ApiVersion: Entity = ApiVersion
 _Coordinator: Entity = Coordinator
 
 
@@ -103,7 +102,7 @@ class FakeBroker:
         queue = self.errors.get(int(request.__api_key__))
         code = queue.popleft() if queue else 0
         match request:
-            case ApiVersionsRequest():
+            case ApiVersionsRequest() | FirstApiVersionsRequest():
                 return self._versions(schema, code)
             case FindCoordinatorRequest():
                 return self._coordinators(schema, request, code)
@@ -115,10 +114,12 @@ class FakeBroker:
                 return self._state(schema, request, code)
 
     def _versions(self, schema: Entity, code: int) -> Entity:
+        version: Entity = sys.modules[schema.__module__].ApiVersion
         keys = tuple(
-            _ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in self.versions.items()
+            version(api_key=key, min_version=low, max_version=high) for key, (low, high) in self.versions.items()
         )
-        return schema(error_code=KioErrorCode(code), api_keys=keys, throttle_time=timedelta())
+        throttled = {"throttle_time": timedelta()} if schema.__version__ else {}
+        return schema(error_code=KioErrorCode(code), api_keys=keys, **throttled)
 
     def _login(self, schema: Entity, request: SaslAuthenticateRequest) -> Entity:
         user, password = self.login or ("", "")

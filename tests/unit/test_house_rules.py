@@ -42,6 +42,7 @@ SMALL = {
     "testing/search/known.py": "the one thing about known divergences that reads a file",
     "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/thorough.py": "what registers a profile when it is imported, which nothing else does",
+    "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
 }
 """Files of fewer lines, and why each stands alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from rich.text import Text
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.options import level_option
 from sharestate.cli.progress import tables
+from sharestate.cli.state import settings_option
 from sharestate.cli.tables import Cell, print_rows
 from sharestate.conformance import (
     Conformance,
@@ -31,6 +33,7 @@ from sharestate.conformance.running import LIMIT_S
 from sharestate.conversation import Level
 from sharestate.errors import ExternalError, MalformedInputError, UnreadableFileError
 from sharestate.json_lines import printable, write_json
+from sharestate.state_topic.client_settings import client_settings
 from sharestate.testing.search.command import PeerDiedError
 from sharestate.testing.search.progress import bar_of
 
@@ -43,6 +46,7 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--bootstrap", "servers", metavar="HOST:PORT", help="A broker to judge, or several of a cluster with commas."
 )
+@settings_option
 @level_option
 @click.option("--release", metavar="VERSION", help="The release of Kafka to follow; by default the latest one.")
 @click.option(
@@ -73,6 +77,7 @@ def conform_command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
     *,
     servers: str | None,
+    settings_path: Path | None,
     level: Level,
     release: str | None,
     file: Path | None,
@@ -108,6 +113,9 @@ def conform_command(  # noqa: PLR0913 - one parameter for each option
     if servers is not None and context.get_parameter_source("level") is not ParameterSource.DEFAULT:
         message = "--level is about a COMMAND; of a broker all that is answered is compared."
         raise click.UsageError(message)
+    if servers is None and settings_path is not None:
+        message = "--command-config needs --bootstrap."
+        raise click.UsageError(message)
     try:
         index = read_vectors(file) if servers is None else read_scripts(file)
         chosen = _release(index, release)
@@ -115,7 +123,9 @@ def conform_command(  # noqa: PLR0913 - one parameter for each option
             found = (
                 conform(command, index, chosen, level=level, limit_s=seconds, watch=lambda n: show(n, "vectors"))
                 if servers is None
-                else _of_cluster()(servers, index, chosen, limit_s=seconds, watch=lambda n: show(n, "scripts"))
+                else _of_cluster(settings_path)(
+                    servers, index, chosen, limit_s=seconds, watch=lambda n: show(n, "scripts")
+                )
             )
     except (MalformedInputError, UnreadableFileError, PeerDiedError, ModuleNotFoundError, ExternalError) as error:
         raise NoVerdict(str(error)) from error
@@ -143,10 +153,12 @@ def _release(index: Vectors, release: str | None) -> str:
     return line[-1]
 
 
-def _of_cluster() -> Callable[..., Conformance]:
+def _of_cluster(settings_path: Path | None) -> Callable[..., Conformance]:
     from sharestate.conformance.brokers import conform_cluster  # noqa: PLC0415 - needs extras
+    from sharestate.conformance.brokers.client_security import security_of  # noqa: PLC0415 - as above
 
-    return conform_cluster
+    security = None if settings_path is None else security_of(client_settings(settings_path))
+    return partial(conform_cluster, security=security)
 
 
 def _write(found: Conformance, title: str, page: Path | None, badge: Path | None) -> None:

@@ -12,6 +12,7 @@ import click
 
 from sharestate.cli.exits import INTERRUPTED, NoVerdict
 from sharestate.cli.options import profile_option
+from sharestate.cli.signals import until_signal
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.testing.explore import (
     Bound,
@@ -23,6 +24,7 @@ from sharestate.testing.explore import (
     read_exploration,
     write_exploration,
 )
+from sharestate.testing.explore.step_limit import step_limits
 from sharestate.testing.search.progress import bar_of
 from sharestate.values.profiles import Profile
 from sharestate.values.records import RecordBatch
@@ -69,6 +71,16 @@ _SMALL: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 2)), member
     help="Write the requests of a counterexample there, for sharestate serve.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--serve",
+    "port",
+    type=click.IntRange(0, 65_535),
+    is_flag=False,
+    flag_value=0,
+    metavar="[PORT]",
+    help="Afterwards serve a page of each state on this computer, until Ctrl-C or SIGTERM; 0, or no PORT, for a free "
+    "one.",
+)
 @click.pass_context
 def explore_command(  # noqa: PLR0913 - one parameter for each option
     context: click.Context,
@@ -81,6 +93,7 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     resume: Path | None,
     out: Path | None,
     as_json: bool,
+    port: int | None,
 ) -> None:
     """
     Look at every state that a small share group may come to.
@@ -93,10 +106,14 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     Try it:
       sharestate explore --profile kafka-4.3 --out found.jsonl
       sharestate serve --profile kafka-4.3 < found.jsonl
+      sharestate explore --profile kafka-4.3 --serve
 
     Exit code: 0 if all states were looked at and everything holds, 1 if something does not, 2 if a file cannot be read
     or written, 3 if a bound was met before.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
+    if as_json and port is not None:
+        message = "--json and --serve exclude each other."
+        raise click.UsageError(message)
     bounds = Bounds(states=states, seconds=seconds)
     started = time.monotonic()
     try:
@@ -109,10 +126,27 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
             out.write_text("".join(f"{json.dumps(request)}\n" for request in requests), encoding="utf-8")
     except (MalformedInputError, UnreadableFileError) as error:
         raise NoVerdict(str(error)) from error
-    click.echo(
-        json.dumps(exploration.to_json()) if as_json else _report(exploration, max(time.monotonic() - started, 0.001))
-    )
+    passed = max(time.monotonic() - started, 0.001)
+    said = json.dumps(exploration.to_json()) if as_json else _report(exploration, passed)
+    if port is None or exploration.truncated is Bound.INTERRUPTED:
+        click.echo(said)
+    else:
+        _serve(exploration, port, said)
     context.exit(_exit_code(exploration))
+
+
+def _serve(exploration: Exploration, port: int, said: str) -> None:
+    """Serve the states until a signal comes; the first line that is printed is the address."""
+    from sharestate.cli.explore_server import server_of  # noqa: PLC0415 - loads what others do not need
+
+    try:
+        server = server_of(exploration, port)
+    except OSError as error:
+        message = f"127.0.0.1:{port}: {error.strerror}"
+        raise NoVerdict(message) from error
+    with server, until_signal(), step_limits():
+        click.echo(f"http://127.0.0.1:{server.server_port}/\n{said}")
+        server.serve_forever()
 
 
 def _shown_by(bar: Callable[[int, str], None]) -> Callable[[Exploration], None]:

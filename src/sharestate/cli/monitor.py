@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,6 +17,7 @@ from rich.text import Text
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.options import FiniteRange
+from sharestate.cli.signals import until_signal
 from sharestate.cli.state import servers_option, settings_option
 from sharestate.cli.state_tables import PIPE_WIDTH, time_text
 from sharestate.cli.tables import Cell, print_rows
@@ -36,10 +35,6 @@ _LISTEN: Final = "127.0.0.1:9932"
 _MOST_PORT: Final = 65_535
 _INTERVAL_S: Final = 10
 """How long between two rounds: twice as often as Prometheus scrapes where it is set to 20 s or more. [s]"""
-
-
-class _Stopped(BaseException):
-    """A signal has asked for the end."""
 
 
 def _address(_context: click.Context, _parameter: click.Parameter, given: str) -> tuple[str, int]:
@@ -161,7 +156,7 @@ def _serve(watch: Watch, listen: tuple[str, int], interval_s: float) -> None:
         raise NoVerdict(message) from error
     host = f"[{listen[0]}]" if ":" in listen[0] else listen[0]
     try:
-        with _until_signal():
+        with until_signal():
             print(f"http://{host}:{server.server_port}/metrics", flush=True)  # noqa: T201 - what the command is for
             _repeat(watch, collector, interval_s)
     finally:
@@ -183,25 +178,6 @@ def _repeat(watch: Watch, collector: ReadingCollector, interval_s: float) -> Non
             _say("the cluster is read again" if problem is None else problem)
             said = problem
         time.sleep(interval_s)
-
-
-@contextmanager
-def _until_signal() -> Iterator[None]:
-    """End what is done when a signal comes; another one has no effect while it ends."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        raise _Stopped
-
-    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    except _Stopped:
-        pass
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 # ---- once

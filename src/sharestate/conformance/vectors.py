@@ -7,10 +7,10 @@ administrators do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -24,6 +24,8 @@ VECTORS_VERSION: Final = 1
 
 SCRIPTS_VERSION: Final = 1
 """The version of the format of scripts that is read."""
+
+_Pairs: TypeAlias = Iterable[tuple[str, str]]
 
 
 @frozen(kw_only=True)
@@ -69,30 +71,38 @@ class Vectors:
     """The vectors."""
 
     unasked: Mapping[str, str] = field(factory=dict)
-    """Of scripts: why a rule cannot be asked of a broker, by the rule's number."""
+    """Why a rule is not asked, by the rule's number."""
+
+    are_scripts: bool = False
+    """True for scripts, which brokers are asked."""
 
     def of(self, release: str) -> tuple[Vector, ...]:
         """Return the vectors that *release* answers so."""
         return tuple(vector for vector in self.vectors if release in vector.releases)
 
 
+def _header(*, license: str, releases: tuple[str, ...], rules: _Pairs, unasked: _Pairs) -> Vectors:  # noqa: A002 - a member
+    return Vectors(license=license, releases=releases, rules=dict(rules), vectors=(), unasked=dict(unasked))
+
+
 _texts: Final = list_of(text)
 _pairs: Final = list_of(row(text, text, make=lambda number, said: (number, said)))
 
-_index: Final = {"license": Field(text), "releases": Field(_texts), "rules": Field(_pairs)}
+_index: Final = {
+    "license": Field(text),
+    "releases": Field(_texts),
+    "rules": Field(_pairs),
+    "unasked": Field(_pairs, ()),
+}
 
 _vectors_header: Final = record(
     {"vectors": Field(version(VECTORS_VERSION)), **_index},
-    lambda vectors, license, releases, rules: Vectors(  # noqa: A006, ARG005 - members; the version has been checked
-        license=license, releases=releases, rules=dict(rules), vectors=()
-    ),
+    lambda vectors, **index: _header(**index),  # noqa: ARG005 - a member; the version has been checked
 )
 
 _scripts_header: Final = record(
-    {"scripts": Field(version(SCRIPTS_VERSION)), **_index, "unasked": Field(_pairs)},
-    lambda scripts, license, releases, rules, unasked: Vectors(  # noqa: A006, ARG005 - as above
-        license=license, releases=releases, rules=dict(rules), vectors=(), unasked=dict(unasked)
-    ),
+    {"scripts": Field(version(SCRIPTS_VERSION)), **_index},
+    lambda scripts, **index: evolve(_header(**index), are_scripts=True),  # noqa: ARG005 - as above
 )
 
 _fields: Final = {

@@ -104,7 +104,7 @@ class RuleConformance:
     """The shortest conversation that fails."""
 
     reason: str | None = None
-    """Why the rule is not supported, as far as that is known."""
+    """Why the rule is not supported, or is not asked, as far as that is known."""
 
     def to_json(self) -> Json:
         """Return it as JSON."""
@@ -159,10 +159,7 @@ class Conformance:
                 for number in outcome.vector.rules or ("",):
                     by_rule[number].append(outcome)
         headings = {**self.index.rules, "": WHOLE_RECORDINGS}
-        return tuple(
-            _judged(number, headings[number], outcomes, self.index.unasked.get(number))
-            for number, outcomes in by_rule.items()
-        )
+        return tuple(_judged(number, headings[number], outcomes, self.index) for number, outcomes in by_rule.items())
 
     @property
     def accidents(self) -> tuple[VectorOutcome, ...]:
@@ -210,10 +207,12 @@ class Conformance:
         }
 
 
-def _judged(number: str, heading: str, outcomes: Sequence[VectorOutcome], unasked: str | None) -> RuleConformance:
+def _judged(number: str, heading: str, outcomes: Sequence[VectorOutcome], index: Vectors) -> RuleConformance:
     counts = Counter(each.verdict for each in outcomes)
     order = (ConformanceVerdict.FAILED, ConformanceVerdict.UNJUDGED, ConformanceVerdict.PASSED)
-    fallback = ConformanceVerdict.UNSUPPORTED if outcomes or unasked else ConformanceVerdict.UNJUDGED
+    unasked = index.unasked.get(number)
+    is_unsupported = outcomes or (unasked and index.are_scripts)
+    fallback = ConformanceVerdict.UNSUPPORTED if is_unsupported else ConformanceVerdict.UNJUDGED
     verdict = next((each for each in order if counts[each]), fallback)
     reasons = [unasked, *(each.reason for each in outcomes if each.verdict is verdict)]
     return RuleConformance(

@@ -24,7 +24,7 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
 
     Raises:
         MalformedInputError: A part is of the wrong type, or there are more than MAX_TYPES types.
-        InvalidRequestError: A range is reversed, or has neither one type nor one for each offset.
+        InvalidRequestError: A range is reversed, or has no type, or several but not one for each offset.
     """
     batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
     single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple

@@ -1,8 +1,9 @@
 """
 Reports: pages to open in a browser.
 
-They are of share partitions, audits, conformance, diagnoses, dead-letter topics and simulations. Those of share
-partitions are made of histories of any writer. Pages with pictures need the extra ``plots``.
+They are of share partitions, audits, conformance, diagnoses, dead-letter topics, states of explorations and
+simulations. Those of share partitions are made of histories of any writer. Pages with pictures need the extra
+``plots``.
 """
 
 from importlib import import_module

@@ -21,7 +21,7 @@ def conformance_page(found: Conformance, *, title: str) -> str:
         found: What became of the vectors.
         title: What was judged: the command.
     """
-    kind = "script" if found.index.unasked else "vector"
+    kind = "script" if found.index.are_scripts else "vector"
     said = f"{counted(len(found.outcomes), kind)} of Kafka {found.release}, level {found.level.value}"
     return Template(read_part("sections.html")).substitute(
         title=text_of(f"Conformance of {title}"),

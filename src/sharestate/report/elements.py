@@ -33,6 +33,19 @@ class Link(NamedTuple):
     fragment: str
 
 
+class PageLink(NamedTuple):
+    """
+    What leads to another page.
+
+    Attributes:
+        text: What it says.
+        address: The address of that page.
+    """
+
+    text: str
+    address: str
+
+
 def read_part(name: str) -> str:
     """Return a file that pages are made of."""
     return (_FILES / name).read_text(encoding="utf-8")
@@ -95,6 +108,8 @@ def _cell(head: str, value: object) -> str:
     name = f' data-head="{head}"' if head else ""
     if isinstance(value, Link):
         return f'<td class="link"{name}><a href="#{escape(value.fragment)}">{text_of(value.text)}</a></td>'
+    if isinstance(value, PageLink):
+        return f'<td class="link"{name}><a href="{escape(value.address)}">{text_of(value.text)}</a></td>'
     if isinstance(value, int):
         return f'<td class="number"{name}>{value}</td>'
     text = "" if value is None else text_of(str(value))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
@@ -32,6 +31,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(message, name=error.name) from error
 from sharestate.coordinator.wire import topic_id_text
 from sharestate.errors import ErrorCode, ExternalError, InvalidConfigurationError, UnreadableFileError
+from sharestate.state_topic.client_settings import client_settings
 from sharestate.state_topic.files import TOPIC, TopicRecord
 from sharestate.values.records import SharePartitionKey
 
@@ -39,9 +39,6 @@ __all__ = ["Cluster", "client_settings"]
 
 CLIENT: Final = "sharestate"
 """By what name the brokers know the consumer, as a client and as a group, which it does not join."""
-
-_MOST_SETTINGS: Final = 2**20
-"""The largest file of a client's settings: certificates and keys may stand in it, of some kilobytes each. [bytes]"""
 
 _AT_ONCE: Final = 500
 """The most records that are taken from the client in one go. [records]"""
@@ -400,34 +397,6 @@ class Cluster:
         known = {code.value: code for code in ErrorCode}
         local = ErrorCode.REQUEST_TIMED_OUT if error.code() == KafkaError._TIMED_OUT else ErrorCode.NETWORK_EXCEPTION  # noqa: SLF001
         _raise(f"{self._servers}: {failed[-1] if failed else error.str()}", known.get(error.code(), local), cause)
-
-
-def client_settings(path: Path) -> dict[str, str]:
-    """
-    Return the settings in a file of lines such as ``security.protocol=SASL_SSL``; # begins a comment.
-
-    Raises:
-        UnreadableFileError: The file cannot be read, or a line is no such setting.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_SETTINGS + 1)
-        lines = data.decode().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        message = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UnreadableFileError(message, str(path)) from error
-    if len(data) > _MOST_SETTINGS:
-        message = f"more than {_MOST_SETTINGS} bytes are no settings of a client"
-        raise UnreadableFileError(message, str(path))
-    settings = {}
-    for number, line in enumerate(map(str.strip, lines), 1):
-        if line and not line.startswith("#"):
-            name, equals, value = line.partition("=")
-            if not (name.strip() and equals):
-                message = "expected name=value"
-                raise UnreadableFileError(message, str(path), number)
-            settings[name.strip()] = value.strip()
-    return settings
 
 
 def _says(message: Message, code: int) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+import sharestate
 from bench import instruction_table as program
 from bench.bytecodes import bytecodes
 from bench.instruction_table import GROWN, NOT_CHECKED, TABLE, Counted, TableError, differences, read, unchecked, write
@@ -183,8 +184,8 @@ def test_a_slow_down_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", ["1", "4711"])
 def test_bytecodes_are_the_same_with_every_seed_of_hashes_and_in_every_directory(seed: str, tmp_path: Path) -> None:
     """A copy of the library in another directory, with other hashes, executes as many in each function."""
-    for package in ("bench", "src/sharestate"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    for package, source in (("bench", ROOT / "bench"), ("src/sharestate", Path(sharestate.__file__).parent)):
+        shutil.copytree(source, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     asked = (
         "import json, sharestate; from bench.bytecodes import bytecodes; "
         f"print(json.dumps([sharestate.__file__, bytecodes({WHOLE!r})]))"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
@@ -64,6 +68,31 @@ def test_a_bound_was_met(small: Path, tmp_path: Path) -> None:
     other = run("--profile", "kafka-4.3", "--resume", file)
     assert other.exit_code == 2
     assert "another configuration" in other.output
+
+
+def test_serves_until_a_signal_comes(small: Path) -> None:
+    """The first line is the address, a page is there, and SIGTERM ends it with the code of the exploration."""
+    options = "--profile", "kafka-4.3", "--jobs", "1", "--configuration", str(small), "--serve"
+    command = [sys.executable, "-m", "sharestate", "explore", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stdout.readline().strip()
+        with urlopen(address) as page:  # noqa: S310 - its own
+            text = page.read().decode()
+        process.send_signal(signal.SIGTERM)
+        rest, errors = process.stdout.read(), process.stderr.read()
+    assert address.startswith("http://127.0.0.1:")
+    assert 'href="/0.0.0.1"' in text
+    assert rest.splitlines()[-1].endswith("SPSO 0")
+    assert (process.returncode, errors) == (1, "")
+
+
+def test_no_document_and_pages() -> None:
+    """A JSON document and pages exclude each other."""
+    result = run("--json", "--serve")
+    assert result.exit_code == 2
+    assert "--json and --serve exclude each other" in result.output
 
 
 def test_no_configuration(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,7 +12,7 @@ from attrs import evolve
 from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient
 
-from sharestate import KAFKA_4_2, KAFKA_4_4, ErrorCode, Profile
+from sharestate import KAFKA_4_2, KAFKA_4_4, ErrorCode, Profile, conformance
 from sharestate.broker import QUICK_SETTINGS, Fail, Fault, TestBroker
 from sharestate.cli.commands import sharestate
 from sharestate.conformance import Conformance, ConformanceVerdict, Vectors, read_scripts, read_vectors
@@ -150,10 +151,11 @@ def test_the_scripts_are_those_that_were_recorded() -> None:
 
 def test_vectors_are_no_scripts() -> None:
     """Each reader refuses the other's file."""
+    shipped = Path(conformance.__file__).parent
     with pytest.raises(UnreadableFileError, match="scripts"):
-        read_scripts(DATA.parents[2] / "src/sharestate/conformance/vectors.jsonl.gz")
+        read_scripts(shipped / "vectors.jsonl.gz")
     with pytest.raises(UnreadableFileError, match="vectors"):
-        read_vectors(DATA.parents[2] / "src/sharestate/conformance/scripts.jsonl.gz")
+        read_vectors(shipped / "scripts.jsonl.gz")
 
 
 # ---- the command
@@ -197,7 +199,7 @@ def test_the_command_says_what_failed_and_why_rules_are_left_out(
 
 
 def test_what_cannot_be_judged_ends_with_2() -> None:
-    """No broker, no address, no such release, both a broker and a command or neither, and a level for a broker."""
+    """No broker, no address, no such release, a broker and a command or neither, and options of the other one."""
     results = [
         run("--bootstrap", "127.0.0.1:1"),
         run("--bootstrap", "nowhere"),
@@ -205,9 +207,10 @@ def test_what_cannot_be_judged_ends_with_2() -> None:
         run("--bootstrap", "127.0.0.1:1", "--", "program"),
         run(),
         run("--bootstrap", "127.0.0.1:1", "--level", "full"),
+        run("--command-config", __file__, "--", "program"),
     ]
 
-    assert [result.exit_code for result in results] == [2] * 6
+    assert [result.exit_code for result in results] == [2] * 7
     assert "Connection refused" in results[0].stderr
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from sharestate import AcquiredRecords, AcquireMode, MalformedInputError, RecordBatch, RecordState, SharePartitionKey
+from sharestate.values.records import is_near_limit
 
 TOPIC_ID = "dGhlIHRvcGljJ3MgaWQhIQ"
 
@@ -68,3 +69,16 @@ def test_acquired_records_are_a_plain_row() -> None:
 def test_acquire_modes_have_kafkas_names() -> None:
     """Acquire modes are named as in Kafka's configuration."""
     assert [mode.value for mode in AcquireMode] == ["batch_optimized", "record_limit"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "near"), [(1, {1}), (2, {1, 2}), (5, {4, 5})], ids=["one delivery", "two deliveries", "five deliveries"]
+)
+def test_a_record_near_the_limit_has_one_delivery_left_or_none(limit: int, near: set[int]) -> None:
+    """One that was never delivered is not near it, even if it may be delivered once only."""
+    counts = range(limit + 1)
+
+    for state in (RecordState.AVAILABLE, RecordState.ACQUIRED):
+        assert {count for count in counts if is_near_limit(state, count, limit)} == near
+    for state in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVING, RecordState.ARCHIVED):
+        assert not any(is_near_limit(state, count, limit) for count in counts)

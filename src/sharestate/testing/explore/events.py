@@ -95,6 +95,10 @@ class Event(NamedTuple):
     member: str = ""
     numbers: tuple[int, ...] = ()
 
+    def __str__(self) -> str:
+        """Return it for people."""
+        return " ".join(filter(None, (self.kind.value, self.member, *map(str, self.numbers))))
+
 
 def events(
     configuration: Configuration, state: ExploredState, partition: SharePartition, batches: int

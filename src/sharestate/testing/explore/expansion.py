@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.events import GOES_ON, ExploredEventKind, events
 from sharestate.testing.explore.explored_state import ExploredState, digest
-from sharestate.testing.explore.properties import Contradiction, contradictions, inconsistent, is_done, stalled
-from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, take
+from sharestate.testing.explore.properties import (
+    NOTHING_RAISED,
+    Contradiction,
+    contradictions,
+    inconsistent,
+    is_done,
+    stalled,
+)
+from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
+from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, raised, take
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -84,7 +92,13 @@ def steps(
     """Yield each possible step from *state*, with its event's position; *partition* is the leader, if there is one."""
     if partition is None:
         partition = SharePartition.restore(state.leader, record_transitions=True)
-    batches = fetchable(around, state, partition.copy())
+    begin_step(STEP_LIMIT_S)
+    try:
+        batches = fetchable(around, state, partition.copy())
+    except Exception:  # noqa: BLE001 - the fetch raises it again, as a step
+        batches = 1
+    finally:
+        end_step()
     for position, event in enumerate(events(around.configuration, state, partition, batches)):
         step = take(around, state, partition.copy(), event)
         if step is not None:
@@ -106,17 +120,24 @@ def expand(
     expansion = Expansion([], 0, 0, 0, [], [], Counter(), Counter(), [])
     expanded = edges = crowded = 0
     for number, state in states:
-        fetched, links = [], set[bytes]()
+        fetched, links, raises = [], set[bytes](), False
         expanded += 1
         crowded += not has_time(state)
         if is_done(around, state):
             expansion.done.append(number)
-        partition = SharePartition.restore(state.leader, record_transitions=True)
+        try:
+            partition = SharePartition.restore(state.leader, record_transitions=True)
+        except Exception as error:  # noqa: BLE001 - the state is none that the leader takes
+            expansion.found.extend(_found(number, None, judged, [Contradiction(NOTHING_RAISED, raised(error))]))
+            continue
         for position, step in steps(around, state, partition):
+            expansion.found.extend(_found(number, position, judged, contradictions(around, state, step)))
+            if step.error:
+                raises = True
+                continue
             edges += 1
             expansion.kinds[step.event.kind] += 1
             expansion.causes.update({change.cause for change in step.transitions})
-            expansion.found.extend(_found(number, position, judged, contradictions(around, state, step)))
             if step.event.kind is ExploredEventKind.FETCH:
                 fetched.append(step.after)
             known_by = digest(step.after)
@@ -126,7 +147,9 @@ def expand(
                 met.add(known_by)
                 expansion.successors.append(Successor(known_by, number, position, step.after))
         expansion.links.append((number, b"".join(sorted(links))))
-        expansion.found.extend(_found(number, None, judged, _of_state(around, state, partition, fetched)))
+        expansion.found.extend(_found(number, None, judged, inconsistent(partition)))
+        if not raises:  # what a step would have brought is not known else
+            expansion.found.extend(_found(number, None, judged, stalled(around, state, fetched)))
     return expansion._replace(expanded=expanded, edges=edges, crowded=crowded)
 
 
@@ -134,10 +157,3 @@ def _found(
     number: int, position: int | None, judged: Collection[str], contradictions_: Iterable[Contradiction]
 ) -> Iterator[Found]:
     return (Found(number, position, each) for each in contradictions_ if each.name in judged)
-
-
-def _of_state(
-    around: ExploredGroup, state: ExploredState, partition: SharePartition, fetched: Iterable[ExploredState]
-) -> Iterator[Contradiction]:
-    yield from stalled(around, state, fetched)
-    yield from inconsistent(partition)

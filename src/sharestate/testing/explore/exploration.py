@@ -28,10 +28,12 @@ from sharestate.json_lines import Json
 from sharestate.testing.explore.configuration import Configuration
 from sharestate.testing.explore.endings import LINK, first_without_end
 from sharestate.testing.explore.events import possible
-from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand, steps
+from sharestate.testing.explore.expansion import EVENT_LIMIT, Expansion, Found, expand
 from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, digest
 from sharestate.testing.explore.properties import NAMES, NEVER_STALLS, Contradiction
+from sharestate.testing.explore.step_limit import step_limits
 from sharestate.testing.explore.steps import ExploredGroup, Step
+from sharestate.testing.explore.walks import walk
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Profile
 
@@ -103,11 +105,13 @@ class Counterexample:
         name: What must hold.
         text: What contradicts it.
         steps: The steps, from the beginning.
+        positions: The positions of their events among those that are possible.
     """
 
     name: str
     text: str
     steps: tuple[Step, ...]
+    positions: tuple[int, ...]
 
     @property
     def conversation(self) -> tuple[Json, ...]:
@@ -121,9 +125,10 @@ class Counterexample:
 
 
 def _shown(step: Step) -> str:
-    kind, member, numbers = step.event
     leader = step.after.leader
-    what = " ".join((kind.value, member, *map(str, numbers))).replace("  ", " ")
+    what = str(step.event)
+    if step.error:
+        return f"{what:28} raises {step.error}"
     acquired = ", ".join(f"{first}-{last} x{count}" for first, last, count in step.acquired)
     return f"{what:28} SPSO {leader.start_offset}{f', acquires {acquired}' if acquired else ''}"
 
@@ -264,10 +269,12 @@ class Exploration:
     def show(self, found: Found) -> Counterexample:
         """Return *found* with the way there, which is walked again."""
         way = self.way(found.state) + ([] if found.event is None else [found.event])
-        walked = [self.around.begin()]
-        for position in way:
-            walked.append(dict(steps(self.around, walked[-1].after))[position])
-        return Counterexample(name=found.contradiction.name, text=found.contradiction.text, steps=tuple(walked))
+        return Counterexample(
+            name=found.contradiction.name,
+            text=found.contradiction.text,
+            steps=walk(self.around, way),
+            positions=tuple(way),
+        )
 
 
 def explore(  # noqa: PLR0913 - what is explored, and how
@@ -321,6 +328,7 @@ def go_on(
     until = None if bounds.seconds is None else time.monotonic() + bounds.seconds
     to_do = exploration.to_do
     with ExitStack() as stack:
+        stack.enter_context(step_limits())
         run = _run_here(exploration.around, judged) if jobs == 1 else _run_apart(stack, exploration, judged, jobs)
         stops = _Stops(bounds, until, stack.enter_context(interruptions()))
         while to_do.level and _finish_level(exploration, run(to_do.level.copy()), stops, show):
@@ -462,4 +470,5 @@ def _start(configuration: Configuration, profile: Profile, judged: Collection[st
 
 
 def _expand_apart(chunk: bytes) -> bytes:
-    return pickle.dumps(_work["expand"](chunk), 5)
+    with step_limits():
+        return pickle.dumps(_work["expand"](chunk), 5)

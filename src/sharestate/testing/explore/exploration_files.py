@@ -47,7 +47,7 @@ from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import Snapshot
 
-FILE_VERSION: Final = 2
+FILE_VERSION: Final = 3
 """The version of the format that is written and read."""
 
 _NUMBERS_IN_LINE: Final = 4096

@@ -113,6 +113,7 @@ def digest(state: ExploredState) -> bytes:
         sent = [(writes[number], accepted) for number, _, _, accepted, _ in state.sent]
     canonical = (
         leader_shape(state.leader, writes),
+        has_due_lock(state.leader),
         state.log,
         state.log_start,
         stored,
@@ -122,6 +123,20 @@ def digest(state: ExploredState) -> bytes:
         sorted(offset for offset in state.finished if offset >= floor),
     )
     return blake2b(marshal.dumps(canonical, _WITHOUT_REFERENCES), digest_size=DIGEST_SIZE).digest()
+
+
+def has_due_lock(leader: Snapshot) -> bool:
+    """
+    Return whether a lock of *leader* has expired, and waits to be handled.
+
+    One does where a batch with a pending write was split after its lock had expired: the locks of its records begin
+    again, with the same deadline (rule 1.7). Until they are handled no time passes.
+    """
+    due = {creation for creation, deadline_ms in leader.locks if deadline_ms < leader.now_ms}
+    if not due:  # nearly always
+        return False
+    cells = [leader.cells[position] for batch in leader.batches for _, position in batch.runs]
+    return any(cell.lock in due and not cell.lock_expired for cell in cells)
 
 
 def leader_shape(leader: Snapshot, writes: Mapping[int, int] | None = None) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sharestate.errors import InvariantError
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.testing.explore.explored_state import ExploredState, leader_shape
+from sharestate.testing.explore.steps import raised
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
@@ -121,12 +122,18 @@ NEVER_STALLS: Final = "nothing stalls"
 CONSISTENT: Final = "consistent"
 """The name of what ``SharePartition.check`` asserts."""
 
-NAMES: Final = (*(each.name for each in ALWAYS), CONSISTENT, NEVER_STALLS)
+NOTHING_RAISED: Final = "nothing is raised"
+"""The name of what holds if no request ends in an exception, or does not end."""
+
+NAMES: Final = (*(each.name for each in ALWAYS), CONSISTENT, NOTHING_RAISED, NEVER_STALLS)
 """The names of all that must hold."""
 
 
 def contradictions(around: ExploredGroup, before: ExploredState, step: Step) -> Iterator[Contradiction]:
     """Yield what must hold and does not in *step*, which begins in *before*."""
+    if step.error:
+        yield Contradiction(NOTHING_RAISED, step.error)
+        return
     for name, reason, of in ALWAYS:
         for text in of(around, before, step):
             yield Contradiction(name, f"{text}: {reason}")
@@ -138,6 +145,8 @@ def inconsistent(partition: SharePartition) -> Iterator[Contradiction]:
         partition.check()
     except InvariantError as error:
         yield Contradiction(CONSISTENT, str(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the state is one that it cannot look at
+        yield Contradiction(NOTHING_RAISED, raised(error))
 
 
 def not_done(around: ExploredGroup, state: ExploredState) -> list[int]:

@@ -12,13 +12,14 @@ from sharestate.conversation.to_json import KEY
 from sharestate.coordinator import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.records import ShareUpdate
 from sharestate.coordinator.stored_state import StoredState, after_update
-from sharestate.errors import ErrorCode
+from sharestate.errors import ErrorCode, InvariantError
 from sharestate.json_lines import Json
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.configuration import LOCK_DURATION_MS, Configuration, log_batch_json, stored_json
 from sharestate.testing.explore.events import Event, ExploredEventKind
 from sharestate.testing.explore.explored_state import ExploredState, Left, UnansweredWrite
+from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
@@ -51,6 +52,7 @@ class Step(NamedTuple):
         acquired: What a member has acquired by it.
         transitions: Which records have changed, and why.
         requests: What was said to the leader in the line protocol.
+        error: The type and the text of the exception that it has raised; empty for none. The state is that before.
     """
 
     event: Event
@@ -58,6 +60,7 @@ class Step(NamedTuple):
     acquired: tuple[AcquiredRecords, ...]
     transitions: tuple[Transition, ...]
     requests: tuple[Json, ...]
+    error: str = ""
 
 
 @frozen(kw_only=True)
@@ -230,9 +233,32 @@ def take(surroundings: ExploredGroup, state: ExploredState, partition: SharePart
     """
     Return the step from *state* by *event*; None if nothing is asked of the leader.
 
-    *partition* is the leader of *state*, and is changed.
+    *partition* is the leader of *state*, and is changed. An exception is a step, too, whose last request has raised it.
     """
-    return _TAKE[event.kind](Leading(surroundings, partition), state, event)
+    leading = Leading(surroundings, partition)
+    begin_step(STEP_LIMIT_S)
+    try:
+        step = _TAKE[event.kind](leading, state, event)
+        if step is not None:
+            _expect_writes(step.after)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a conversation shows how to get there
+        return Step(event, state, (), (), tuple(leading.requests), raised(error))
+    finally:
+        end_step()
+    return step
+
+
+def _expect_writes(state: ExploredState) -> None:
+    """Assert that the leader waits for the writes that wait for an answer, by whose names states differ."""
+    known, sent = {write.number for write in state.leader.writes}, {each.number for each in state.sent}
+    if not sent <= known:
+        message = f"the leader waits for the writes {sorted(known)}, and {sorted(sent)} are sent"
+        raise InvariantError(message)
+
+
+def raised(error: Exception) -> str:
+    """Return the type of *error*, and what it says."""
+    return f"{type(error).__name__}: {error}"
 
 
 # ---- members
@@ -283,11 +309,13 @@ def has_time(state: ExploredState) -> bool:
 
 
 def _let_time_pass(leading: Leading) -> int:
-    """Let some time pass in which no lock expires, and return the time. [ms]"""
+    """Let some time pass in which no lock expires, if none is due already, and return the time. [ms]"""
     now_ms = leading.partition.snapshot().now_ms
     deadline = leading.partition.next_deadline_ms()
+    if deadline is not None and deadline <= now_ms:
+        return now_ms
     room = LOCK_DURATION_MS if deadline is None else deadline - now_ms - 1
-    passed = BETWEEN_LOCKS_MS if room > BETWEEN_LOCKS_MS else max(room, 0) // 2
+    passed = BETWEEN_LOCKS_MS if room > BETWEEN_LOCKS_MS else room // 2
     leading.say("advance", ms=passed)
     return now_ms + passed
 
@@ -319,7 +347,7 @@ def _deadline(leading: Leading, state: ExploredState, event: Event) -> Step | No
     deadline = leading.partition.next_deadline_ms()
     if deadline is None:
         return None
-    now_ms = max(deadline, state.leader.now_ms)
+    now_ms = max(deadline, state.leader.now_ms)  # a lock that begins again may be due at once (rule 1.7)
     leading.say("advance", ms=now_ms - state.leader.now_ms)
     leading.expire(now_ms)
     if leading.writes and len(state.sent) >= leading.surroundings.configuration.writes:

@@ -49,6 +49,7 @@ from sharestate.persister.kafka.security import Security
 from sharestate.testing.groups.machine import ShareGroupMachine
 from sharestate.testing.groups.settings import GroupSettings
 from sharestate.testing.programs import HEADING, events_of
+from sharestate.testing.servers.connections import RawConnection
 from sharestate.testing.servers.raw_members import CONNECTION_LOST, NOT_SENT, RawMember
 from sharestate.testing.servers.share_sessions import (
     BATCH_OPTIMIZED,
@@ -110,6 +111,9 @@ class RealServerMachine(ShareGroupMachine):
 
     client_config: ClassVar[Mapping[str, Any]] = {}
     """What confluent-kafka's producer and administrator get besides, such as their own TLS and login."""
+
+    connect: ClassVar[type[RawConnection]] = RawConnection
+    """How the members connect; `NegotiatedConnection` to a server that may lack the latest versions of requests."""
 
     replication_factor: ClassVar[int] = -1
     """How many replicas a topic has; -1 for the server's default."""
@@ -201,6 +205,7 @@ class RealServerMachine(ShareGroupMachine):
             [self.name],
             f"{member}-{at}" if at else member,
             security=self.security,
+            connect=self.connect,
         )
         self.raw_members[group, at, member] = raw
         raw.join()

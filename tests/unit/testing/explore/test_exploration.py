@@ -27,11 +27,13 @@ from sharestate.testing.explore import (
 )
 from sharestate.testing.explore.endings import LINK, first_without_end
 from sharestate.testing.explore.events import GOES_ON, ExploredEventKind
-from sharestate.testing.explore.expansion import EVENT_LIMIT, Found
-from sharestate.testing.explore.explored_state import digest
+from sharestate.testing.explore.expansion import EVENT_LIMIT, Found, steps
+from sharestate.testing.explore.explored_state import digest, has_due_lock
 from sharestate.testing.explore.properties import Contradiction
+from sharestate.testing.explore.steps import ExploredGroup
 from sharestate.values.effects import Cause
 from sharestate.values.records import RecordState
+from tests.planted.rare import RARE
 from tests.support.explorations import (
     ACCEPT,
     BUGS,
@@ -96,7 +98,7 @@ def test_goes_on_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "change", "field"),
     [
-        (0, {"sharestate_explored": 3}, "sharestate_explored"),
+        (0, {"sharestate_explored": 2}, "sharestate_explored"),
         (0, {"profile": "kafka-9"}, "profile"),
         (0, {"states": 7}, "found"),
         (0, {"expanded": 7}, "state"),
@@ -213,6 +215,23 @@ def test_locks_that_expire_at_once() -> None:
     exploration = explore(configuration((0, 0), (1, 1), types=ACCEPT), KAFKA_4_4.healed)
     shown = (exploration.show(Found(number, None, Contradiction("", ""))) for number in range(exploration.states))
     assert any(len(step.after.sent) == 2 for way in shown for step in way.steps)
+
+
+def test_lock_that_is_due_at_once() -> None:
+    """Where a batch is split after its lock has expired, locks are due at once, and no time passes until they are."""
+    around = ExploredGroup(configuration=RARE["archived as a whole"].configuration, profile=KAFKA_4_4.healed)
+    walked = [around.begin()]
+    begun = "fetch m1 2 500", "acknowledge m1 0 0 2", "succeed 0", "acknowledge m1 1 2 2", "deadline"
+    for name in (*begun, "log start 2", "fetch m1 1 500", "fetch m1 1 500", "deadline"):
+        walked.append(next(step for _, step in steps(around, walked[-1].after) if str(step.event) == name))
+        requests = tuple(request for step in walked for request in step.requests)
+        assert shown_in(answered(requests, KAFKA_4_4.healed)) == shown(walked[-1].after.leader)
+    split, fetched, expired = walked[-3:]
+    assert [has_due_lock(step.after.leader) for step in walked[-4:]] == [False, True, True, False]
+    assert {step.after.leader.now_ms for step in walked[-4:]} == {expired.after.leader.now_ms}
+    assert fetched.acquired
+    assert "advance" not in {request["op"] for request in fetched.requests}  # it would handle the locks
+    assert split.after.leader.locks[0].deadline_ms < split.after.leader.now_ms
 
 
 def test_done_is_reached() -> None:
