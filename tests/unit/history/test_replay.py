@@ -283,6 +283,16 @@ def test_a_fetch_reads_the_log_that_is_known() -> None:
     assert life.add("fetch", 1, {"max_bytes": 10}) == []
 
 
+def test_a_fetch_may_have_read_no_more_than_the_first_offset() -> None:
+    """An answer says up to where: 0 is a record, and below that is none."""
+    life = Life()
+    life.add("log", 0, {"batches": (AppendedBatch(0, 0), AppendedBatch(1, 4))})
+
+    assert life.add("fetch", 1, {"fetch_offset": 0, "read_to": -1}, {"acquired": ()}) == []
+    acquired = {"acquired": (AcquiredRecords(0, 0, 1),)}
+    assert life.add("fetch", 2, {"fetch_offset": 0, "read_to": 0}, acquired) == [("acquisition", 0, 0, "m1", 1)]
+
+
 def test_a_committed_read_ends_at_the_last_stable_offset() -> None:
     """With read_committed nothing is read of an open transaction, and an aborted one is archived, not acquired."""
     life = Life(is_read=False)

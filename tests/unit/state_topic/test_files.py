@@ -139,7 +139,7 @@ def test_a_file_is_read_from_its_beginning_each_time() -> None:
 
 def test_compressed_text_of_unknown_size_is_read() -> None:
     """Of a pipe nobody knows how much there is."""
-    with json_text(io.BufferedReader(io.BytesIO(gzip.compress(b"{}\n")))) as lines:  # type: ignore[arg-type]
+    with json_text(io.BufferedReader(io.BytesIO(gzip.compress(b"{}\n")))) as lines:
         assert lines.read() == "{}\n"
 
 
