@@ -18,7 +18,7 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
-from sharestate import KAFKA_4_3, KAFKA_4_4, RecordBatch, SharePartition, Snapshot, StateBatch
+from sharestate import KAFKA_4_3, KAFKA_4_4, SharePartition, Snapshot, StateBatch
 from sharestate.audit import OperationsError
 from sharestate.broker.groups import records as group_records
 from sharestate.broker_log import read_properties
@@ -65,16 +65,11 @@ from sharestate.simulate import Empirical, Load, RecordedArrival
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
 from sharestate.testing.explore import (
-    Bounds,
-    Configuration,
     ExplorationFileError,
-    explore,
-    read_exploration,
-    write_exploration,
 )
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
-from tests.fuzz import client_operations, client_requests, request_logs, vectors
+from tests.fuzz import client_operations, client_requests, explorations, request_logs, vectors
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
@@ -439,37 +434,6 @@ def _read_search(data: bytes) -> None:
     assert tally.total == sum(tally.operations.values()) >= 0
 
 
-# ---- explorations
-
-
-_EXPLORED: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 1)), failures=1, failovers=1)
-
-
-def _configurations() -> list[bytes]:
-    return [_EXPLORED.to_json().encode()]
-
-
-def _read_configuration(data: bytes) -> None:
-    configuration = Configuration.from_json(data.decode("utf-8", "surrogateescape"))
-    assert Configuration.from_json(configuration.to_json()) == configuration
-
-
-@cache
-def _explorations() -> list[bytes]:
-    with TemporaryDirectory() as directory:
-        file = Path(directory, "explored.jsonl")
-        write_exploration(explore(_EXPLORED, KAFKA_4_4, bounds=Bounds(states=10)), file)
-        return [file.read_bytes()]
-
-
-def _read_explored(data: bytes) -> None:
-    with TemporaryDirectory() as directory:
-        file = Path(directory, "explored.jsonl")
-        file.write_bytes(data)
-        exploration = read_exploration(file)
-    assert exploration.states == len(exploration.digests)
-
-
 # ---- settings
 
 
@@ -592,9 +556,12 @@ DECODERS: Final = {
     "answers of peers": Decoder(_answers, _damaged_answer, _compare, (MalformedInputError,), 20),
     "states of searches": Decoder(_searches, damaged_json, _read_search, (MalformedInputError,)),
     "configurations of explorations": Decoder(
-        _configurations, damaged_json, _read_configuration, (MalformedInputError,)
+        explorations.configurations, damaged_json, explorations.read_configuration, (MalformedInputError,)
     ),
-    "explorations": Decoder(_explorations, _damaged_lines, _read_explored, (ExplorationFileError,)),
+    "explorations": Decoder(explorations.files, _damaged_lines, explorations.read_file, (ExplorationFileError,)),
+    "addresses of states": Decoder(
+        explorations.addresses, damaged, explorations.read_address, (explorations.NoPageError,), 20
+    ),
     "settings of brokers": Decoder(_properties, _damaged_properties, _read_properties, (RequestLogError,), 10),
 }
 """The decoders, by name."""

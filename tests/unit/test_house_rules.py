@@ -42,6 +42,9 @@ SMALL = {
     "testing/search/known.py": "the one thing about known divergences that reads a file",
     "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/thorough.py": "what registers a profile when it is imported, which nothing else does",
+    "cli/signals.py": "two commands end so that have nothing else in common",
+    "testing/explore/step_limit.py": "signals and processor time, which the rest of explorations does without",
+    "testing/explore/walks.py": "what pages need of explorations, and explorations do not",
     "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
 }
