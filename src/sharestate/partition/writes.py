@@ -29,6 +29,8 @@ from sharestate.values.requests import StateBatch, StateBatches, StateRun, Write
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
+_ARCHIVING: Final = RecordState.ARCHIVING  # naming the class first costs as much as two calls
+
 _NEAR: Final = 32
 """Ranges of a batch closer than this are kept as one: walking over the gap costs less than a range. [records]"""
 
@@ -117,11 +119,11 @@ class Change:
         causes = {
             after: cause
             for (cell, input_), after in self._pending.items()
-            if after.state is RecordState.ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter)
+            if after.state is _ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter)
         }
         letters = []
         for first, last, state, count in state_batches if causes else ():
-            if state == RecordState.ARCHIVING:
+            if state == _ARCHIVING:
                 (batch,) = self._state.in_flight.from_floor(first, first)
                 letters.append(DeadLetter(first, last, count, causes[batch.at(first)]))
         return tuple(letters)
@@ -139,10 +141,7 @@ class Change:
             for first, last, cell in list(batch.runs(first_offset, last_offset)):
                 if cell.write == self.number and cell.rollback is not None:
                     self._state.put_cells(batch, first, [cell.rollback] * (last - first + 1 if batch.is_split else 1))
-        self._state.count_completed(self._complete_count - self._state.delivery_complete_count)
-        self._state.writer.withdraw(self.number)
-        self._state.writes.pop(self.number, None)
-        self._state.next_write = self.number
+        _withdraw_write(self._state, self.number, self._complete_count)
 
     def record(self, ranges: Iterable[tuple[Batch, int, int]], write: int | None) -> None:
         """Record the transitions of the change, which *write* carries."""
@@ -229,9 +228,52 @@ def issue(state: PartitionState, change: Change) -> Effects:
     content = state.writer.content(state, batches, is_final=False)
     if state.recorder is not None:
         change.record(pending.ranges, None if content is None else change.number)
+    return _issued(state, content, pending)
+
+
+def issue_one(
+    state: PartitionState, batch: Batch, first_offset: int, last_offset: int, cell: Cell, input_: Input
+) -> Effects:
+    """
+    Issue the write of *input_* for *cell*, that of one record of a split batch or of a whole one, from the SPSO on.
+
+    What most commands change is no more than that. It is planned before anything is changed, so it takes no ``Change``.
+    """
+    # rules 1.3, 11, 16, 20.4 and 21.2
+    number, config, completed = state.next_write, state.config, state.delivery_complete_count
+    after = cell.pending(input_, number, config)
+    entry = new_tuple(StateBatch, (first_offset, last_offset, after.state, after.delivery_count))
+    dead_letters: tuple[DeadLetter, ...] = ()
+    if after.state is _ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter):
+        dead_letters = (DeadLetter(first_offset, last_offset, after.delivery_count, cause),)
+    pending = PendingWrite(number, config.delivery_count_limit, ((batch, first_offset, last_offset),), dead_letters)
+    try:
+        content = state.writer.content(state, (entry,), is_final=False)
+        state.put_cell(batch, first_offset, after)
+        if after.state in TERMINAL:
+            state.count_completed(last_offset - first_offset + 1)
+        if state.recorder is not None:
+            state.record(batch, first_offset, last_offset, {after: input_}, number)
+        return _issued(state, content, pending)
+    except BaseException:
+        state.put_cell(batch, first_offset, cell)
+        _withdraw_write(state, number, completed)
+        raise
+
+
+def _issued(state: PartitionState, content: WriteContent | None, pending: PendingWrite) -> Effects:
     if content is None:
         return WAKE if commit(state, pending, None) else NOTHING
     return with_writes((issue_content(state, content, pending),))
+
+
+def _withdraw_write(state: PartitionState, number: int, complete_count: int) -> None:
+    """Take back write *number*, the last one, if it was issued; *complete_count* is that of before its change."""
+    # rules 20.4 and 24.3
+    state.count_completed(complete_count - state.delivery_complete_count)
+    state.writer.withdraw(number)
+    state.writes.pop(number, None)
+    state.next_write = number
 
 
 def issue_final(
