@@ -72,7 +72,7 @@ def _one_cell(
         return None
     if batch.is_split and first == last <= batch.last_offset:
         cell = batch.cells[first - batch.first_offset]
-    elif not batch.is_split and (first, last) == (batch.first_offset, batch.last_offset) and member_id != NO_MEMBER:
+    elif not batch.is_split and first == batch.first_offset and last == batch.last_offset and member_id != NO_MEMBER:
         cell = batch.cell
     else:
         return None

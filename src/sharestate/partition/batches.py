@@ -253,6 +253,10 @@ class InFlight:
         """Return the batch that begins at *first_offset*."""
         return self._batches[bisect_left(self._firsts, first_offset)]
 
+    def is_empty(self) -> bool:
+        """Return whether there is no batch: what ``not`` says, in half the time."""
+        return not self._batches
+
     @property
     def first(self) -> Batch:
         """The lowest batch."""
@@ -277,10 +281,14 @@ class InFlight:
 
     def add(self, batch: Batch) -> None:
         """Add *batch*."""
-        first = batch.first_offset
-        index = bisect_left(self._firsts, first)
-        self._firsts.insert(index, first)
-        self._batches.insert(index, batch)
+        first, firsts = batch.first_offset, self._firsts
+        if not firsts or first > firsts[-1]:  # nearly always
+            firsts.append(first)
+            self._batches.append(batch)
+        else:
+            index = bisect_left(firsts, first)
+            firsts.insert(index, first)
+            self._batches.insert(index, batch)
         self._count(batch, 1)
 
     def extend(self, batches: Iterable[Batch]) -> None:
@@ -320,6 +328,13 @@ class InFlight:
         del self._firsts[:count], self._batches[:count]
         for batch in removed:
             self._count(batch, -1)
+        return removed
+
+    def remove_all(self) -> list[Batch]:
+        """Remove all batches, and return them."""
+        removed = self._batches
+        self._firsts, self._batches = [], []
+        self.oversized_count = self.splittable_count = 0
         return removed
 
     def _count(self, batch: Batch, sign: int) -> None:

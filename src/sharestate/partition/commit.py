@@ -36,7 +36,8 @@ def write_succeeded(state: PartitionState, number: int, *, advances: bool = True
         wakes = advances and advance(state) and pending.wakes
     if not advances:  # in Kafka the exception keeps what is to be dead letters from their queue, too (B25)
         return NOTHING
-    return _with_dead_letters(state, pending, WAKE if wakes else NOTHING)
+    effects = WAKE if wakes else NOTHING
+    return _with_dead_letters(state, pending, effects) if pending.dead_letters else effects
 
 
 def write_failed(state: PartitionState, number: int) -> Effects:

@@ -231,7 +231,7 @@ def issue(state: PartitionState, change: Change) -> Effects:
     return _issued(state, content, pending)
 
 
-def issue_one(
+def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
     state: PartitionState, batch: Batch, first_offset: int, last_offset: int, cell: Cell, input_: Input
 ) -> Effects:
     """
