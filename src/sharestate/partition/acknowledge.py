@@ -54,9 +54,7 @@ def acknowledge(state: PartitionState, member_id: str, requests: Sequence[Acknow
         raise
 
 
-def _one_cell(
-    state: PartitionState, member_id: str, request: AcknowledgementBatch
-) -> tuple[Batch, Cell, Input] | None:
+def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBatch) -> tuple[Batch, Cell, Input] | None:
     """
     Return the batch, the cell and the input of *request* if it is of one record of a split batch, or of a whole one.
 
@@ -200,7 +198,7 @@ class _Acknowledgement:
         if refusal is not None:
             raise refusal
         if len(types) > 1:
-            self._begin_each(batch, low, types, kinds)
+            self._begin_each(batch, low, part, types, kinds)
         elif _RENEW not in kinds:
             self._change.begin(batch, low, part, _INPUTS[types[0]], held)
 
@@ -214,15 +212,18 @@ class _Acknowledgement:
                 return index, _refusal_of(cell, low + index)
         return len(part), None
 
-    def _begin_each(self, batch: Batch, low: int, types: tuple[int, ...], kinds: Iterable[int]) -> None:
-        """Begin what *types*, of which *kinds* are the distinct ones, say of the records from *low* on; not RENEW."""
+    def _begin_each(
+        self, batch: Batch, low: int, part: Sequence[Cell], types: tuple[int, ...], kinds: Iterable[int]
+    ) -> None:
+        """Begin what *types*, of which *kinds* are the distinct ones, say of *part*, from *low* on; not RENEW."""
         inputs = {kind: _INPUTS[kind] for kind in kinds}
         offsets: Sequence[int] = range(low, low + len(types))
         if inputs.pop(_RENEW, None) is not None:
             offsets = [offset for offset, type_ in zip(offsets, types, strict=True) if type_ in inputs]
             types = tuple([type_ for type_ in types if type_ in inputs])
+            part = batch.pick(offsets)
         if inputs:
-            self._change.begin_each(batch, offsets, types, inputs)
+            self._change.begin_each(batch, offsets, part, types, inputs)
 
     # ---- single records: members often acknowledge record by record, and many entries are taken in one go
 
@@ -266,9 +267,10 @@ class _Acknowledgement:
         kinds = set(types)
         if not _WITHOUT_RENEW.keys() >= kinds or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
             return False
-        if not all(cell.is_held_by(self._member_id) for cell in distinct(batch.pick(offsets))):
+        part = batch.pick(offsets)
+        if not all(cell.is_held_by(self._member_id) for cell in distinct(part)):
             return False
-        self._change.begin_each(batch, offsets, types, {kind: _INPUTS[kind] for kind in kinds})
+        self._change.begin_each(batch, offsets, part, types, {kind: _INPUTS[kind] for kind in kinds})
         return True
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from sharestate.errors import SplitLimitError
-from sharestate.partition.batches import Batch, InFlight, is_uniform
+from sharestate.partition.batches import Batch, InFlight, replaced
 from sharestate.partition.cells import Cell
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Locks
@@ -250,12 +250,7 @@ class PartitionState:
         else:
             part = batch.part(first_offset, last_offset)
             start = first_offset - batch.first_offset
-            # Cells without a replacement stay: the second argument of get is its default.
-            batch.cells[start : start + len(part)] = (
-                [replacements.get(part[0], part[0])] * len(part)
-                if is_uniform(part)
-                else map(replacements.get, part, part)
-            )
+            batch.cells[start : start + len(part)] = replaced(part, replacements)
         for cell in replacements.values():
             if cell.is_acquirable:
                 self._find_from(first_offset if batch.is_split else batch.first_offset, cell)

@@ -12,10 +12,9 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final
 
-from sharestate.partition.batches import Batch, is_uniform
+from sharestate.partition.batches import Batch, is_uniform, values_of
 from sharestate.partition.cells import Cell
 from sharestate.partition.commit import commit
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
@@ -25,9 +24,6 @@ from sharestate.values.effects import NOTHING, WAKE, Effects, with_writes
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 _ARCHIVING: Final = RecordState.ARCHIVING  # naming the class first costs as much as two calls
 
@@ -88,15 +84,19 @@ class Change:
             self._put(batch, [offset for offset, _ in chosen], [after[cell] for _, cell in chosen], after.values())
 
     def begin_each(
-        self, batch: Batch, offsets: Sequence[int], reports: Sequence[int], inputs: Mapping[int, Input]
+        self,
+        batch: Batch,
+        offsets: Sequence[int],
+        part: Sequence[Cell],
+        reports: Sequence[int],
+        inputs: Mapping[int, Input],
     ) -> None:
         """
-        Begin an input for each of some records of a split batch, all of which lie at or above the SPSO.
+        Begin an input for each of *part*, the cells of *offsets* of a split batch, all at or above the SPSO.
 
         *inputs* has the input of each of *reports*, of which there are many and few distinct ones.
         """
         # rule 1.3
-        part = batch.pick(offsets)
         if not is_uniform(part):
             after = list(map(self._after, part, map(inputs.__getitem__, reports)))
             self._put(batch, offsets, after, dict.fromkeys(after))
@@ -105,7 +105,7 @@ class Change:
         if len(cells) == 1:
             self._put(batch, offsets, list(cells.values()) * len(part), cells.values())
         else:
-            self._put(batch, offsets, _values(cells, reports), cells.values())
+            self._put(batch, offsets, values_of(cells, reports), cells.values())
 
     def state_batches(self) -> Sequence[StateBatch]:
         """Return the records that are to be persisted, in the order of their transitions."""
@@ -174,10 +174,10 @@ class Change:
             states, counts = (first.state,) * count, (first.delivery_count,) * count
             completed = count if first.state in TERMINAL else 0
         else:
-            states = _values({cell: cell.state for cell in cells}, after)
+            states = values_of({cell: cell.state for cell in cells}, after)
             delivered = {cell: cell.delivery_count for cell in cells}
             is_same = len(set(delivered.values())) == 1
-            counts = (first.delivery_count,) * count if is_same else _values(delivered, after)
+            counts = (first.delivery_count,) * count if is_same else values_of(delivered, after)
             completed = count - sum(map(states.count, {cell.state for cell in cells} - TERMINAL))
         self._runs.append(StateRun.of_records(offsets, states, counts))
         if low >= state.start_offset:
@@ -196,12 +196,6 @@ class Change:
                 self._ranges[-1] = (batch, first, last)
                 return
         self._ranges.append((batch, first_offset, last_offset))
-
-
-def _values(table: Mapping[_Key, _Value], keys: Sequence[_Key]) -> tuple[_Value, ...]:
-    """Return the value that *table* has for each of *keys*, of which there are at least two."""
-    values: tuple[_Value, ...] = itemgetter(*keys)(table)  # takes half the time of a map
-    return values
 
 
 def _disjoint(ranges: Iterable[tuple[Batch, int, int]]) -> list[tuple[Batch, int, int]]:
