@@ -283,7 +283,7 @@ def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: 
     batch = Batch(first_offset, last_offset, held)
     _cache(state, batch)
     if state.recorder is not None:
-        state.recorder.record_all(batch, Cause.ACQUIRED)
+        state.recorder.record_one(first_offset, last_offset, held, Cause.ACQUIRED, None)
     return new_tuple(AcquiredRecords, (first_offset, last_offset, held.delivery_count))
 
 

@@ -67,7 +67,7 @@ def commit(state: PartitionState, pending: PendingWrite, write: int | None, *, a
             state.release_lock(cell, 1)
             state.put_cell(batch, first_offset, after)
             if state.recorder is not None:
-                state.record(batch, first_offset, last_offset, {after: Cause.CONFIRMED}, write)
+                state.recorder.record_one(first_offset, last_offset, after, Cause.CONFIRMED, write)
             continue
         part = batch.part(first_offset, last_offset)
         found = distinct_unordered(part)

@@ -547,7 +547,7 @@ class SharePartition:
 
     def _refused(self, error: RequestRefusedError) -> RequestRefusedError:
         transitions = self._with_transitions(NOTHING).transitions
-        return error.with_transitions(transitions) if transitions else error
+        return error.with_transitions(tuple(transitions)) if transitions else error
 
     def _set_time(self, now_ms: int) -> None:
         state = self._state

@@ -247,7 +247,7 @@ def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
         if after.state in TERMINAL:
             state.count_completed(last_offset - first_offset + 1)
         if state.recorder is not None:
-            state.record(batch, first_offset, last_offset, {after: input_}, number)
+            state.recorder.record_one(first_offset, last_offset, after, input_, number)
         return _issued(state, content, pending)
     except BaseException:
         state.put_cell(batch, first_offset, cell)
