@@ -54,7 +54,7 @@ def acknowledge(state: PartitionState, member_id: str, requests: Sequence[Acknow
 
 def _is_taken_as_one(state: PartitionState, member_id: str, change: Change, request: AcknowledgementBatch) -> bool:
     """
-    Begin what *request* reports if it is of one record of a split batch, or of one whole batch: as most requests are.
+    Begin what *request* reports if it is of one record of a split batch, or of one whole batch: as most are (rule 8.1).
 
     Returns:
         False, and nothing has changed, if it reports something else, renews or is to be refused: it is a range.

@@ -14,7 +14,9 @@ from click.testing import CliRunner
 
 from sharestate import KAFKA_4_3
 from sharestate.cli.commands import sharestate
+from sharestate.conformance import read_vectors
 from sharestate.testing import InProcessServer
+from sharestate.testing.explore import BEYOND, Configuration
 from tests.support.explorations import BUGS
 
 if TYPE_CHECKING:
@@ -40,7 +42,21 @@ def test_all_holds(small: Path) -> None:
     """It ends with 0 if all states were looked at and everything holds."""
     result = run("--profile", "kafka-4.4-healed", "--configuration", small)
     assert result.exit_code == 0
-    assert result.output.splitlines()[-1] == "everything holds"
+    lines = result.output.splitlines()
+    assert lines[-1] == "everything holds"
+    profile, _, group = lines[0].partition(", ")
+    assert (profile, Configuration.from_json(group)) == ("kafka-4.4-healed", BUGS["B15"].configuration)
+
+
+def test_says_of_each_rule_what_is_known(small: Path) -> None:
+    """Each rule is one that was met, one that was not, or one that no exploration meets, with the reason."""
+    options = "--profile", "kafka-4.4-healed", "--configuration", small
+    said = json.loads(run(*options, "--json").output)
+    text = run(*options).output
+    assert said["rules"].keys() | said["rules_beyond"].keys() == set(read_vectors().rules)
+    assert f"8.2, 24.3: {BEYOND['8.2']}" in " ".join(text.split())
+    assert said["rules"]["5"] == said["events"]["fetch"]
+    assert "rules not met: 1.4, " in text
 
 
 def test_something_does_not_hold(small: Path, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_state_that_the_leader_does_not_take(monkeypatch: pytest.MonkeyPatch) ->
     def planted(state: PartitionState) -> Snapshot:
         snapshot = take_snapshot(state)
         if snapshot.batches:
-            object.__setattr__(snapshot, "end_offset", -5)
+            object.__setattr__(snapshot, "lifecycle", "GONE")
         return snapshot
 
     monkeypatch.setattr(share_partition, "take_snapshot", planted)
