@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
     from sharestate.testing.explore import Configuration, ExploredState
     from sharestate.testing.explore.steps import ExploredGroup
+
+PAGE: Final = Path(__file__).parents[2] / "docs/explore.md"
 
 GROUPS: Final[tuple[Configuration, ...]] = (
     CROWDED,
@@ -107,6 +111,12 @@ def test_each_rule_can_be_met_or_has_a_reason() -> None:
     """Each rule is one that an exploration may meet, or one of which it is said why none does."""
     assert SHOWN.isdisjoint(BEYOND)
     assert SHOWN | BEYOND.keys() == set(headings())
+
+
+def test_the_page_says_why_no_exploration_meets_a_rule() -> None:
+    """The table on the page has each of these rules with its reason, and no others."""
+    rows = re.findall(r"^\| ([\d., ]+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {rule: reason for rules, reason in rows for rule in rules.split(", ")} == BEYOND
 
 
 def test_each_rule_that_can_be_met_is_met() -> None:

@@ -28,11 +28,18 @@ from sharestate.testing.explore.properties import (
 from sharestate.testing.explore.rules_met import in_order, rules_of
 from sharestate.testing.explore.steps import ExploredGroup
 from sharestate.testing.explore.walks import following, walk
+from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import CellRow, Snapshot
 
 _NOTHING: Final = "nothing"
+
+_NUMBERS: Final = (
+    "The numbers of a fetch are its batches and its size; those of an acknowledgement the first offset, the last one and "
+    f"the type ({', '.join(f'{each.value} {each.name}' for each in AcknowledgeType)})."
+)
+"""What the numbers of events are."""
 
 
 def address_of(positions: Iterable[int]) -> str:
@@ -118,7 +125,9 @@ def _counterexample(exploration: Exploration) -> str:
         left = "" if exploration.expanded == exploration.states else ", but has not looked at all"
         return f"<p>The exploration has found nothing that does not hold{left}.</p>"
     text, address = text_of(f"{found.name}: {found.text}"), address_of(found.positions)
-    return f'<p class="standing stalled">The exploration has found <a href="{address}">{text}</a></p>'
+    return (
+        f'<p class="standing stalled">The exploration has found what does not hold: <a href="{address}">{text}</a></p>'
+    )
 
 
 def _of_state(around: ExploredGroup, last: Step, then: Sequence[Step]) -> Iterator[Contradiction]:
@@ -207,7 +216,7 @@ def _next(
         link = PageLink(str(step.event), address_of([*positions, position]))
         rows.append((link, *_outcome(around, state, step), broken))
     heads = ("event", "acquires", "SPSO", "rules", "does not hold then")
-    return _table(heads, rows)
+    return f"<p>{_NUMBERS}</p>{table_of(heads, rows)}" if rows else "<p>Nothing.</p>"
 
 
 def _state(around: ExploredGroup, state: ExploredState) -> str:

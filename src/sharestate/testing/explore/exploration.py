@@ -97,7 +97,7 @@ class Counterexample:
     def __str__(self) -> str:
         """Return it for people: an event on each line."""
         listed = [f"{number:4}  {_shown(step)}" for number, step in enumerate(self.steps[1:], 1)]
-        return "\n".join((f"{self.name}: {self.text}", *listed))
+        return "\n".join((f"does not hold: {self.name}: {self.text}", *listed))
 
 
 def _shown(step: Step) -> str:

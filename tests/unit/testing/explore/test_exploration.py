@@ -104,6 +104,7 @@ def test_goes_on_from_a_file(tmp_path: Path) -> None:
         (0, {"expanded": 7}, "state"),
         (0, {"links": 7}, "links"),
         (0, {"done": 7}, "done"),
+        (0, {"rules": {"8.2": 1}}, "rules"),
         (1, {"found": "AAAA"}, "found"),
         (1, {"parents": "AAABAAAAAAA="}, "parents"),
         (2, {"links": "AAABAP////8="}, "links"),
