@@ -14,14 +14,13 @@ from attrs import evolve, frozen
 from generate.citations import headings
 from generate.places import places
 from sharestate import KAFKA_4_4
-from sharestate.testing.explore import BEYOND, Bounds, Step, explore
+from sharestate.testing.explore import BEYOND, Bounds, Step, explore, steps
 from sharestate.testing.explore import expansion as expansions
 from sharestate.testing.explore.rules_met import SHOWN, rules_of
 from sharestate.values.records import AcquireMode
 from tests.support.explorations import BUGS, CROWDED, RELEASE, WITH_QUEUE, configuration, with_aborted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from sharestate.testing.explore import Configuration, ExploredState
@@ -70,12 +69,12 @@ class Seen:
 @cache
 def seen() -> tuple[Seen, ...]:
     """Return the steps of all groups, with the rules of which functions of the state machine have run."""
-    carriers = {(place.path, place.name): set[str]() for found in places().values() for place in found}
-    for rule, found in places().items():
-        for place in found:
+    carriers = {(place.path, place.name): set[str]() for of_rule in places().values() for place in of_rule}
+    for rule, of_rule in places().items():
+        for place in of_rule:
             carriers[place.path, place.name].add(rule)
     run = set[str]()
-    steps: list[Seen] = []
+    found: list[Seen] = []
 
     def note(frame: FrameType, _event: str, _argument: object) -> None:
         _, _, path = frame.f_code.co_filename.rpartition("sharestate/")
@@ -89,22 +88,21 @@ def seen() -> tuple[Seen, ...]:
         before = sys.gettrace()
         sys.settrace(note)
         try:
-            return _take(*arguments)
+            return steps.take(*arguments)
         finally:
             sys.settrace(before)
 
     def of(around: ExploredGroup, before: ExploredState, step: Step) -> set[str]:
         rules = rules_of(around, before, step)
-        steps.append(Seen(frozenset(rules), frozenset(run)))
+        found.append(Seen(frozenset(rules), frozenset(run)))
         return rules
 
-    _take: Callable[..., Step | None] = expansions.take
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(expansions, "take", take)
         patch.setattr(expansions, "rules_of", of)
         for group in GROUPS:
             explore(group, KAFKA_4_4.healed, bounds=Bounds(states=STATES))
-    return tuple(steps)
+    return tuple(found)
 
 
 def test_each_rule_can_be_met_or_has_a_reason() -> None:

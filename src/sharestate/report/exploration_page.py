@@ -36,7 +36,7 @@ from sharestate.values.snapshot import CellRow, Snapshot
 _NOTHING: Final = "nothing"
 
 _NUMBERS: Final = (
-    "The numbers of a fetch are its batches and its size; those of an acknowledgement the first offset, the last one and "
+    "The numbers of a fetch are its batches and its size; those of an acknowledgement the first and last offset and "
     f"the type ({', '.join(f'{each.value} {each.name}' for each in AcknowledgeType)})."
 )
 """What the numbers of events are."""

@@ -391,7 +391,7 @@ def interruptions() -> Iterator[Callable[[], bool]]:
 
     def note(number: int, _frame: FrameType | None) -> None:
         came.append(number)
-        signal.signal(number, usual[number])
+        signal.signal(number, usual[signal.Signals(number)])
 
     usual = {
         number: handler

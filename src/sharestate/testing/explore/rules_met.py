@@ -120,16 +120,15 @@ def _limits_records(around: ExploredGroup, before: ExploredState, step: Step) ->
     return is_strict and _exceeds_capacity(around, before, step)
 
 
-_OF_ACQUISITIONS: Final[Mapping[str, _Shows]] = MappingProxyType(
+_OF_ACQUISITIONS: Final[Mapping[tuple[str, ...], _Shows]] = MappingProxyType(
     {
-        "7": lambda *_: True,
-        "7.2": _exceeds_capacity,
-        "7.4": lambda *_: True,
-        "7.5": _does_not_overlap,
-        "7.6": _overlaps,
-        "7.7": _goes_beyond,
-        "7.8": _has_new_batch,
-        "20.1": _limits_records,
+        ("7", "7.4"): lambda *_: True,
+        ("7.2",): _exceeds_capacity,
+        ("7.5",): _does_not_overlap,
+        ("7.6",): _overlaps,
+        ("7.7",): _goes_beyond,
+        ("7.8",): _has_new_batch,
+        ("20.1",): _limits_records,
     }
 )
 """What shows of rules where a member acquires."""
@@ -155,8 +154,8 @@ def _moves_gap_window(_: ExploredGroup, before: ExploredState, step: Step) -> bo
 
 
 def _splits(_: ExploredGroup, before: ExploredState, step: Step) -> bool:
-    whole = {batch.first_offset for batch in before.leader.batches if not batch.is_split}
-    return any(batch.is_split and batch.first_offset in whole for batch in step.after.leader.batches)
+    split = [batch.first_offset for batch in step.after.leader.batches if batch.is_split]
+    return bool(split) and any(not batch.is_split and batch.first_offset in split for batch in before.leader.batches)
 
 
 def _archives(_: ExploredGroup, _before: ExploredState, step: Step) -> bool:
@@ -177,8 +176,8 @@ def _counts(_: ExploredGroup, before: ExploredState, step: Step) -> bool:
     return step.after.leader.delivery_complete_count != count
 
 
-def _archives_for_queue(_: ExploredGroup, _before: ExploredState, step: Step) -> bool:
-    return any(
+def _archives_for_queue(around: ExploredGroup, _before: ExploredState, step: Step) -> bool:
+    return around.configuration.dead_letter_queue and any(
         change.state is RecordState.ARCHIVING and change.cause not in {Cause.READ, Cause.CONFIRMED}
         for change in step.transitions
     )
@@ -192,44 +191,42 @@ def _hands_over_again(_: ExploredGroup, _before: ExploredState, step: Step) -> b
     return _is_new_leader(step) and bool(step.after.leader.dead_letters)
 
 
-_OF_ALL: Final[Mapping[str, _Shows]] = MappingProxyType(
+_OF_ALL: Final[Mapping[tuple[str, ...], _Shows]] = MappingProxyType(
     {
-        "1.4": _archives,
-        "1.7": _splits,
-        "4.3": _takes_batches_over,
-        "4.4": _moves_gap_window,
-        "13": _moves_start,
-        "14": _archives,
-        "15": _writes,
-        "20.4": _counts,
-        "21": _archives_for_queue,
-        "21.1": _archives_for_queue,
-        "21.2": _hands_over,
-        "21.4": _hands_over_again,
+        ("1.4", "14"): _archives,
+        ("1.7",): _splits,
+        ("4.3",): _takes_batches_over,
+        ("4.4",): _moves_gap_window,
+        ("13",): _moves_start,
+        ("15",): _writes,
+        ("20.4",): _counts,
+        ("21", "21.1"): _archives_for_queue,
+        ("21.2",): _hands_over,
+        ("21.4",): _hands_over_again,
     }
 )
 """What shows of rules wherever something is asked of the leader."""
 
-_OF_FETCHES: Final[Mapping[str, _Shows]] = MappingProxyType({**_OF_ALL, **_OF_ACQUISITIONS})
+_OF_FETCHES: Final[Mapping[tuple[str, ...], _Shows]] = MappingProxyType({**_OF_ALL, **_OF_ACQUISITIONS})
 
 BEYOND: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("2", "7.11", "8.3", "18", "20", "24", "24.4"), "decide nothing: overviews and examples"),
         "1": "what it lets change, the settings, stays as it is",
-        "7.1": "members fetch where there is room, and something to acquire",
         "4.1": "a read is always answered, with what was written",
+        "7.1": "members fetch where there is room, and something to acquire",
         "7.9": "fetches ask for batches of 500 records, more than a log has",
         **dict.fromkeys(("8.2", "24.3"), "members acknowledge what they hold, in good form, and are never refused"),
         "16": "it is about the broker around the share partition, where fetches wait",
         "21.5": "the dead-letter queue refuses nothing",
         "21.6": "what the dead-letter queue writes is not looked at",
         "24.1": "it lists the bugs that a profile may have; what they break is what is looked for",
-        "24.2": "it lists what nobody does",
+        "24.2": "it lists accidents of Kafka, which no profile has",
     }
 )
 """The rules that no exploration meets, whatever its group, and why."""
 
-SHOWN: Final = frozenset(rule for rules in (*_BY_CAUSE.values(), *_BY_KIND.values(), _OF_FETCHES) for rule in rules)
+SHOWN: Final = frozenset(rule for rules in (*_BY_CAUSE.values(), *_BY_KIND.values(), *_OF_FETCHES) for rule in rules)
 """The rules that an exploration may meet."""
 
 
@@ -246,7 +243,9 @@ def rules_of(around: ExploredGroup, before: ExploredState, step: Step) -> set[st
         for cause in {change.cause for change in step.transitions}:
             rules.update(_BY_CAUSE[cause])
         signs = _OF_FETCHES if step.requests[-1]["op"] == "acquire" else _OF_ALL
-        rules.update([rule for rule, shows in signs.items() if shows(around, before, step)])
+        for answering, shows in signs.items():
+            if shows(around, before, step):
+                rules.update(answering)
     return rules
 
 
