@@ -133,7 +133,7 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     except (MalformedInputError, UnreadableFileError) as error:
         raise NoVerdict(str(error)) from error
     passed = max(time.monotonic() - started, 0.001)
-    said = json.dumps(exploration.to_json()) if as_json else _report(exploration, passed)
+    said = json.dumps(exploration.to_json()) if as_json else _report(exploration, passed, resume)
     if port is None or exploration.truncated is Bound.INTERRUPTED:
         click.echo(said)
     else:
@@ -196,7 +196,7 @@ def _exit_code(exploration: Exploration) -> int:
     return TRUNCATED if exploration.truncated is not None else 0 if exploration.holds else 1
 
 
-def _report(exploration: Exploration, seconds: float) -> str:
+def _report(exploration: Exploration, seconds: float, resume: Path | None) -> str:
     speed = exploration.expanded / seconds
     done = len(exploration.done)
     around = exploration.around
@@ -210,7 +210,7 @@ def _report(exploration: Exploration, seconds: float) -> str:
     if exploration.counterexample is not None:
         lines.append(str(exploration.counterexample))
     elif exploration.truncated is not None:
-        lines.append(f"not all was looked at: the bound on {exploration.truncated.value} was met")
+        lines.append(f"not all was looked at: {_bound(exploration.truncated, resume)}")
     elif not exploration.done:
         lines.append("everything holds, but nothing is ever done")
     elif exploration.never:
@@ -218,6 +218,13 @@ def _report(exploration: Exploration, seconds: float) -> str:
     else:
         lines.append("everything holds")
     return "\n".join(lines)
+
+
+def _bound(bound: Bound, resume: Path | None) -> str:
+    if bound is Bound.TIME:
+        return "so many locks began between two deadlines that no time was left"
+    met = "it was interrupted" if bound is Bound.INTERRUPTED else f"the bound on {bound.value} was met"
+    return f"{met}; {'--resume FILE would go on' if resume is None else f'the same command goes on from {resume}'}"
 
 
 def _rules(exploration: Exploration) -> Iterator[str]:

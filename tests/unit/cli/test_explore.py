@@ -78,7 +78,7 @@ def test_a_bound_was_met(small: Path, tmp_path: Path) -> None:
     bounded = run(*arguments, "--states", 10)
     assert (bounded.exit_code, bounded.output.splitlines()[-1]) == (
         3,
-        "not all was looked at: the bound on states was met",
+        f"not all was looked at: the bound on states was met; the same command goes on from {file}",
     )
     assert run(*arguments).exit_code == 0
     other = run("--profile", "kafka-4.3", "--resume", file)
