@@ -14,7 +14,11 @@ pytest.importorskip("cosmic_ray", reason="make mutation installs Cosmic Ray")
 
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import TestOutcome as Outcome
+from cosmic_ray.work_item import WorkerOutcome, WorkResult
 
+from tests.mutation import __main__ as sessions
 from tests.mutation import mutants
 from tests.mutation.survivors import ROOT
 
@@ -121,6 +125,31 @@ def test_what_runs_at_import_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file.write_text("A = 1\n\n\nclass C:\n    b = 2\n\n    def f(self, c=3):\n        return 4\n")
 
     assert {mutants.place(item.mutations[0]).line for item in mutants.work_items(file)} == {"return 4"}
+
+
+def test_what_was_killed_in_a_file_stays_killed_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session takes over from earlier ones what was killed in files that are as they were, and nothing else."""
+    monkeypatch.setattr(mutants, "SOURCE", tmp_path)
+    monkeypatch.setattr(sessions, "SOURCE", tmp_path)
+    monkeypatch.setattr(sessions, "ROOT", tmp_path)
+    files = [tmp_path / "p" / name for name in ("a.py", "b.py")]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text("def f(a):\n    return a < 5\n")
+    with use_db(sessions.session("p"), WorkDB.Mode.create) as work:
+        sessions.begin("p", work)
+        for item in work.work_items:
+            outcome = Outcome.KILLED if "NumberReplacer" in item.job_id else Outcome.SURVIVED
+            work.set_result(item.job_id, WorkResult(WorkerOutcome.NORMAL, "", outcome))
+    files[1].write_text("def f(a):\n    return a < 6\n")
+
+    with use_db(sessions.session("p"), WorkDB.Mode.create) as work:
+        sessions.begin("p", work)
+        taken = [(job.partition(":")[0], job.split(":")[2]) for job, _ in work.results]
+
+    assert taken == [("p/a.py", "NumberReplacer")] * 2
 
 
 def test_mutants_meet_the_tests_of_their_lines(tmp_path: Path) -> None:
