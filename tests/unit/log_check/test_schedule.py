@@ -56,6 +56,16 @@ def test_a_fetch_that_waits_for_enough_bytes_is_done_when_they_are_there() -> No
     assert fetch_of(life).at_us == 297_300
 
 
+def test_nothing_is_acquired_before_the_last_of_it_is_in_the_log() -> None:
+    """A fetch has acquired two batches; the second was appended while it waited."""
+    life = HandMadeLife()
+    life.appends(0, 0, 3)
+    life.appends(50, 4, 7)
+    life.fetches(10, 90, "m1", 1, (0, 3, 1), (4, 7, 1))
+
+    assert fetch_of(life).earliest_us == 50_000
+
+
 def test_an_acknowledgement_has_its_effect_while_it_is_handled() -> None:
     """Its answer waits for its write."""
     life = HandMadeLife()

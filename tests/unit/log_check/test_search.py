@@ -9,7 +9,9 @@ import pytest
 
 from sharestate.history import Header, Order
 from sharestate.log_check import Verdict, verify
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import check_partition
+from tests.support.broker_logs import noted
 from tests.support.hand_made_events import HandMadeLife
 
 RUNS: Final = Path(__file__).parents[2] / "data" / "broker-log"
@@ -74,14 +76,28 @@ def test_nothing_comes_long_before_it_was_asked_for(later_ms: int, verdict: Verd
     assert report.verdict is verdict
 
 
+COSTS: Final = {
+    "k431-before-read": (0, 0, 428),
+    "k431-late": (1, 0, 54_905),
+    "k431-undecided": (1, 1, 599_082),
+    "k431-two-moves": (3, 0, 323_142),
+    "k440-log-start": (1, 0, 7_627),
+    "k440-read-late": (1, 0, 10_774),
+    "k440-start": (0, 0, 7_797),
+}
+"""How many steps were moved at each of them, how many fetches left undecided, and the work; as it was measured."""
+
+
 @pytest.mark.parametrize("name", PLACES)
 def test_places_of_real_runs_are_explained(name: str) -> None:
     """On a busy machine times are late, and what seems to follow from one step is due to another one."""
-    (report,) = verify(RUNS / "places" / f"{name}.jsonl.gz")
+    budgets: list[Budget] = []
+    (report,) = verify(RUNS / "places" / f"{name}.jsonl.gz", budget=noted(budgets))
 
     assert report.verdict is Verdict.EXPLAINED
     for what in ("fetches_with_records", "codes", "writes"):
         assert getattr(report.explained, what) == getattr(report.observed, what)
+    assert (report.moves, report.explained.undecided_fetches, budgets[0].spent) == COSTS[name]
 
 
 @pytest.mark.parametrize(("is_accepted", "verdict"), [(False, Verdict.BOUND_REACHED), (True, Verdict.CONTRADICTION)])
