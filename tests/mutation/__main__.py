@@ -2,8 +2,8 @@
 Mutation testing: ``python -m tests.mutation partition --sample 300 --seed 7``.
 
 A session is Cosmic Ray's, ``build/mutation/PACKAGE-DIGEST.sqlite``: its ``cr-report`` and ``cr-html`` read it too. It
-goes with the source of the package, and takes over what was killed in files that are as they were. A mutant that has
-been killed is not tried again, one that has survived is.
+goes with the source of the package, and takes over what became of mutants of files that are as they were. A mutant
+that has been killed is not tried again, one that has survived is.
 """
 
 from __future__ import annotations
@@ -61,15 +61,16 @@ def session(package: str) -> str:
 
 
 def begin(package: str, work: WorkDB) -> None:
-    """Put the mutants of *package* into *work*, and what was killed of them in earlier sessions."""
+    """Put the mutants of *package* into *work*, and what has become of them in earlier sessions, the last one last."""
     work.add_work_items(item for file in sorted((SOURCE / package).glob("*.py")) for item in work_items(file))
     names = {item.job_id for item in work.work_items}
-    for file in sorted((ROOT / "build" / "mutation").glob(f"{package}-*.sqlite")):
+    files = (ROOT / "build" / "mutation").glob(f"{package}-*.sqlite")
+    for file in sorted(files, key=lambda file: file.stat().st_mtime):
         if str(file) == work.name():
             continue
         with use_db(str(file), WorkDB.Mode.open) as earlier:
             for name, result in earlier.results:
-                if name in names and result.test_outcome is not TestOutcome.SURVIVED:
+                if name in names:
                     work.set_result(name, result)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -19,6 +18,7 @@ import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from time import monotonic, process_time, sleep
@@ -251,12 +251,14 @@ class Trial:
 
 
 def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
-    """Return the mutants of *work* to be tried: all or *sample*, but those that have been killed."""
-    items = sorted(work.work_items, key=lambda item: item.job_id)
-    if sample is not None and sample < len(items):
-        items = random.Random(seed).sample(items, sample)  # noqa: S311 - a seed makes it come again
+    """
+    Return the mutants of *work* to be tried: all or *sample*, but those that have been killed.
+
+    Each has a place of its own among those of a seed: where a file changes, the sample has the same ones of the others.
+    """
+    items = sorted(work.work_items, key=lambda item: sha256(f"{seed} {item.job_id}".encode()).digest())
     done = {job for job, result in work.results if result.test_outcome is not TestOutcome.SURVIVED}
-    return [item for item in items if item.job_id not in done]
+    return [item for item in items[:sample] if item.job_id not in done]
 
 
 def survived(work: WorkDB) -> list[WorkItem]:
