@@ -23,7 +23,7 @@ from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.error_codes import ErrorCode
 from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, OutputRow, create_history, open_history
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events, expect_columns
-from sharestate.history.columns import EVENT_COLUMNS
+from sharestate.history.columns import EVENT_COLUMNS, MAY_LACK
 from sharestate.history.events import read_event, write_event
 from sharestate.history.files import parquet_files
 from sharestate.history.json_files import JsonHistory
@@ -285,6 +285,18 @@ def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
     error = refused(path)
 
     assert (error.field, error.message) == ("seq", "expected int64, got int32")
+
+
+def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:
+    """Columns that came to the format later may be missing; the others may not, wherever they stand."""
+    lacking = pa.schema([field for field in EVENT_SCHEMA if field.name not in {each.name for each in MAY_LACK}])
+    expect_columns(lacking)
+
+    for name in lacking.names:
+        with pytest.raises(HistoryError) as caught:
+            expect_columns(pa.schema([field for field in lacking if field.name != name]))
+
+        assert (caught.value.field, caught.value.message) == (name, "the column is missing")
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,26 @@ def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
     assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [4]
 
 
+def test_a_write_that_counts_less_comes_before_one_that_was_sent_before_it() -> None:
+    """The number of complete records only grows: records were released before others were accepted."""
+    log = Log()
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.fetch("m2", 4, 5, (5, 9, 1))
+    log.fetch("m3", 6, 7, (10, 11, 1))
+    log.acknowledge("m1", 100, 101, (0, 4, 1))
+    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.acknowledge("m3", 110, 111, (10, 11, 1))
+    log.write(102, 103, 0, 5, (0, 4, 2, 1))
+    log.write(102, 103, 0, 0, (5, 9, 0, 1))
+    log.write(111, 112, 0, 7, (10, 11, 2, 1))
+
+    steps = log.in_order()
+
+    assert lines(steps, What.ACKNOWLEDGE) == [5, 4, 6]
+    assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [5]
+
+
 def test_records_below_the_start_offset_are_not_counted() -> None:
     """A lock expires of records that the log start has passed: no other write was overtaken by theirs."""
     log = Log()
