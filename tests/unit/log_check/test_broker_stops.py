@@ -124,13 +124,14 @@ def test_no_lock_of_a_leader_that_was_dropped_outlives_the_broker(tmp_path: Path
 
 
 def test_nothing_is_acquired_of_a_broker_that_has_just_started(tmp_path: Path) -> None:
-    """It reads the state a second later."""
+    """It reads the state a second later, and has no share partition until then, be it records that nobody had."""
     life = begun()
+    life.appends(25, 10, 19)
     life.starts_again()
-    life.fetches(2_000, 2, "m1", 2, (0, 9, 1))
+    life.fetches(2_000, 2, "m1", 2, (10, 19, 1))
     life.reads(3_000, 5, 0)
 
     (finding,) = checked(life, tmp_path).findings
 
     assert (finding.verdict, finding.event.request_no) == (Verdict.CONTRADICTION, 2)
-    assert (finding.observed, finding.computed) == ([[0, 9, 1]], [])
+    assert (finding.observed, finding.computed) == ([[10, 19, 1]], [])
