@@ -9,7 +9,7 @@ import pytest
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs
 from sharestate.history import AppendedBatch, Event, Header, Order
-from sharestate.log_check import Verdict
+from sharestate.log_check import Verdict, check
 from sharestate.log_check.found_order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import What, schedule
@@ -67,6 +67,17 @@ def test_a_fetch_without_an_answer_has_read_nothing(response: dict[str, Any] | N
 
     assert [(event.request or {})["read_to"] for event in fetches] == [-1, 3]
     assert [event.response for event in fetches] == [response, {"acquired": ((0, 3, 1),), "lock_ms": 1000}]
+
+
+def test_a_fetch_that_is_left_undecided_is_there() -> None:
+    """A run has one: another fetch was at work meanwhile."""
+    (checked,) = check(RUN.with_name("places") / "k431-undecided.jsonl.gz")
+
+    fetches = [event for event in checked.events() if event.kind == "fetch"]
+
+    observed = checked.report.observed
+    assert checked.report.explained.undecided_fetches == 1
+    assert len(fetches) == observed.fetches_with_records + observed.empty_fetches
 
 
 def test_what_was_appended_later_comes_later() -> None:

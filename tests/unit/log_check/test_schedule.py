@@ -152,6 +152,24 @@ def test_writes_of_a_broker_that_leads_again_come_after_those_of_the_one_between
     assert [event.request_no for _, event in plan.writes] == [100, 50, 101]
 
 
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_writes_of_a_connection_come_in_the_order_of_their_numbers(*, is_numbered: bool) -> None:
+    """Whatever order they have in the log; where the connection is not known, those of the broker's requests do."""
+    life = HandMadeLife()
+    for at_ms, number in ((10, 102), (11, 101)):
+        life.writes(at_ms, number, (0, 0), (number, number, 2, 1))
+        event = life.events[-1]
+        request = {name: value for name, value in (event.request or {}).items() if name != "rpc"}
+        if is_numbered:
+            life.events[-1] = event._replace(request=request)
+        else:
+            life.events[-1] = event._replace(request={**request, "rpc": number}, request_no=None)
+
+    plan = schedule(enumerate(life.events))
+
+    assert [(event.request or {})["state_batches"][0].first_offset for _, event in plan.writes] == [101, 102]
+
+
 def test_the_state_was_read_before_anything_was_acquired() -> None:
     """The line of the read is later than that of the fetch that has waited for it, by 0.2 ms, as both may be late."""
     life = HandMadeLife()
