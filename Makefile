@@ -48,7 +48,8 @@ LOGGED := tests/data/broker-log/k431-seq
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
-PYTEST := -q -m 'not oracle and not broker and not spark and not clients and not tla' --numprocesses auto --maxprocesses 4 --dist worksteal
+ALONE := -q -m 'not oracle and not broker and not spark and not clients and not tla'
+PYTEST := $(ALONE) --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
 test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
@@ -224,7 +225,7 @@ REPLAYED := bench broker_log explain log_check report
 test-pythons: TESTS ?= tests/unit $(REPLAYED:%=--ignore=tests/unit/%)
 test-pythons: dist ## Run unit tests against the wheel with each other supported version of Python, but replays of logs; TESTS=
 	$(call judge,test-pythons, $(call step,the wheel with other versions of Python, \
-	  $(BIN)/python tests/packaging/against_wheel.py others $(PYTEST) $(TESTS)))
+	  $(BIN)/python tests/packaging/against_wheel.py others $(ALONE) $(TESTS)))
 
 # By unit tests only: what random sequences happen to reach need not be judged by anybody.
 CORE := */sharestate/coordinator/*,*/sharestate/partition/*,*/sharestate/values/*
