@@ -58,7 +58,7 @@ def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBat
     """
     Return the batch, the cell and the input of *request* if it is of one record of a split batch, or of a whole one.
 
-    Most requests are.
+    Most requests are (rule 8.1).
 
     Returns:
         None if it reports something else, renews or is to be refused: it is a range.

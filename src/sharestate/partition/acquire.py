@@ -114,7 +114,7 @@ def _is_one_new_batch(state: PartitionState, fetched: FetchedRecords, max_record
 
     That is what most fetches are, and a third of the cost of a whole batch would be to plan it.
     """
-    # rules 7.1 to 7.10, where nothing is in their way
+    # rules 7.1, 7.2, 7.4, 7.5, 7.8, 7.9 and 7.10, where nothing is in their way
     log = fetched.batches
     first, last = log[0].first_offset, log[-1].last_offset
     size = last - first + 1
