@@ -56,9 +56,9 @@ def acknowledge(state: PartitionState, member_id: str, requests: Sequence[Acknow
 
 def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBatch) -> tuple[Batch, Cell, Input] | None:
     """
-    Return the batch, the cell and the input of *request* if it is of one record of a split batch, or of a whole one.
+    Return batch, cell and input of *request* if it is of a whole batch, or of one record of a split one (rule 8.1).
 
-    Most requests are (rule 8.1).
+    Most requests are.
 
     Returns:
         None if it reports something else, renews or is to be refused: it is a range.
