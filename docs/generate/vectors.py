@@ -21,8 +21,8 @@ RELEASES: Final = {"4.2.2": ("4.2.2",), "4.3.1": ("4.2.2", "4.3.1", "4.4.0"), "4
 """
 The releases that answer so what was recorded of each: both others answer what 4.3.1 was asked as 4.3.1 does.
 
-4.2.2 answers some of it otherwise, where settings change while a share partition is in use (rule 1). These conversations
-were recorded of it, too.
+4.2.2 answers some of it otherwise, where settings change while a share partition is in use (rule 1), and has
+recordings of its own.
 """
 
 HEALED: Final = {"4.2.2": KAFKA_4_2.healed, "4.3.1": KAFKA_4_3.healed, "4.4.0": KAFKA_4_4.healed}
