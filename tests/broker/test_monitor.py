@@ -104,6 +104,15 @@ class Scene:
                     self.done[decision].add(place)
                     finished += 1
 
+    def quiet(self, monitor: Monitor) -> Scrape:
+        """Return what is shown when all lags are known: brokers that have just started tell no ends of logs."""
+        give_up_s = time.monotonic() + PATIENCE_S
+        while True:
+            scrape = monitor.scrape()
+            if all(scrape.find("sharestate_lag_records", **labels(*place)) for place in PLACES):
+                return scrape
+            assert time.monotonic() < give_up_s
+
     # ---- what Kafka says
 
     def described(self) -> dict[tuple[str, int], tuple[int, int, int]]:
@@ -236,7 +245,7 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         taken = again.take()
         again.acknowledge((taken[0][0], taken[0][1], RAW_ACCEPT))
         again.member.leave()
-        scene.last = monitor.scrape()
+        scene.last = scene.quiet(monitor)
         yield scene
 
 
