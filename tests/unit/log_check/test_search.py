@@ -204,3 +204,23 @@ def test_sums_that_are_left_untried_prove_nothing(others: int, verdict: Verdict)
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
 
     assert report.verdict is verdict
+
+
+@pytest.mark.parametrize(("appended", "verdict"), [(30, Verdict.CONTRADICTION), (60, Verdict.BOUND_REACHED)])
+def test_steps_that_are_too_far_back_to_be_moved_prove_nothing(appended: int, verdict: Verdict) -> None:
+    """A request without records lasts until another one has acquired what a third holds; much was appended meanwhile."""
+    life = HandMadeLife()
+    life.reads(1, 100, 0)
+    life.appends(2, 0, 3)
+    life.fetches(4, 1, "m3", 1, (0, 3, 1))
+    life.acknowledges(20, 121, "m1", 1, (0, 3, 1), "invalid_record_state")
+    life.fetches(20, 121, "m1", 1)
+    life.events[-1] = life.events[-1]._replace(request={**(life.events[-1].request or {}), "min_bytes": 0})
+    for number in range(appended):
+        life.appends(21 + number / 2, 4 + number, 4 + number)
+    life.fetches(100, 2, "m2", 1, (0, 3, 2))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
