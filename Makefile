@@ -176,7 +176,8 @@ broker-runs: $(READY) ## Put brokers under load, and keep what they leave: reque
 	  $(BIN)/python -m tests.broker.runs $(RUN) '$(OUT)' --kafka $(KAFKA) --seed $(SEED)))
 
 # PySpark is large, so it has an environment of its own; types are checked against it too.
-SPARK_PYTEST := -q -p no:cacheprovider -m spark --durations 5
+# Half of the time one program or another starts Java, so a file runs beside another, each process with a session.
+SPARK_PYTEST := -q -p no:cacheprovider -m spark --numprocesses 2 --dist loadfile --durations 8
 test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect, on a cluster and beside a broker; TESTS=
 	$(call judge,test-spark, \
 	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark src/sharestate/cli/spark.py tests/spark); \

@@ -144,6 +144,8 @@ def session(scratch: str, master: str = "local[*]") -> SparkSession:
     settings = {
         "spark.driver.memory": "2g",
         "spark.local.dir": scratch,
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # see docs/spark.md, Fixed costs
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
         "spark.sql.files.maxPartitionBytes": "16m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -31,13 +31,13 @@ Visible(r) == [state |-> r.state, count |-> r.count, owner |-> r.owner, pending 
 IsSeen(q, seen) ==
     \/ seen = <<>>
     \/ /\ q.spso = seen.spso /\ q.speo = seen.speo /\ q.complete = seen.complete
-       /\ q.find = seen.find /\ q.gap = seen.gap /\ q.batches = seen.batches
+       /\ q.find = seen.find /\ q.gap = seen.gap /\ q.batches = seen.batches /\ q.letters = seen.letters
        /\ \A o \in InFlight(q) : Visible(q.records[o]) = seen.records[o]
 
 AfterAcknowledge(q, step) ==
     [o \in {x \in DOMAIN step.types : x >= q.spso /\ x \in InFlight(q)} |-> AfterType(q, o, step.types[o])]
 
-AfterRelease(q, step) == [o \in Owned(q, step.member) |-> AfterClose(q, o)]
+AfterRelease(q, step) == [o \in Owned(q, step.member) |-> GivenBack(q, o)]
 
 (* A write that was sent has the start offset, the count and the records   *)
 (* of the state in which it was sent.                                      *)
@@ -61,9 +61,10 @@ Expirable(step) ==
 
 (* The states that may follow p by a step. *)
 After(step) ==
-    CASE step.op = "open"        -> {Empty(0, step.limit, step.locks)}
-      [] step.op = "load"        -> {Loaded(step.start, step.batches, step.stored, p.limit, p.locks)}
-      [] step.op = "configure"   -> {[p EXCEPT !.limit = step.limit, !.locks = step.locks]}
+    CASE step.op = "open"        -> {Empty(0, step.settings)}
+      [] step.op = "load"        -> {Loaded(step.start, step.batches, step.stored, p)}
+      [] step.op = "configure"   -> {[p EXCEPT !.limit = step.settings.limit, !.locks = step.settings.locks,
+                                               !.queue = step.settings.queue]}
       [] step.op = "nothing"     -> {p}
       [] step.op = "next offset" -> IF NextFetchOffset(p) = step.result THEN {Searched(p)} ELSE {}
       [] step.op = "can acquire" -> IF CanAcquire(p) = step.result THEN {Searched(p)} ELSE {}
@@ -74,14 +75,16 @@ After(step) ==
       [] step.op = "commit"      -> {Commit(p, step.write)}
       [] step.op = "roll back"   -> {RollBack(p, step.write)}
       [] step.op = "expire"      -> IF Expirable(step) THEN Sent(Expire(p, step.offsets), step) ELSE {}
-      [] step.op = "advance"     -> {Advance(p)}
+      [] step.op = "settle"      -> {Settle(p, step.letters)}
+      [] step.op = "letters"     -> IF step.offsets \subseteq p.letters
+                                    THEN Sent(DeadLettered(p, step.offsets), step) ELSE {}
       [] step.op = "lapse"       -> {Lapse(p, step.offsets)}
-      [] step.op = "split"       -> {Change(p, step.offsets, LAMBDA r : [r EXCEPT !.lapsed = FALSE])}
+      [] step.op = "split"       -> {Split(p, step.offsets)}
       [] step.op = "log start"   -> {MoveLogStart(p, step.offset)}
 
 Init == /\ number \in DOMAIN Conversations
         /\ taken = 0
-        /\ p = Empty(0, 5, 2000)
+        /\ p = Empty(0, [limit |-> 5, locks |-> 2000, queue |-> FALSE])
 
 Go == /\ taken < Len(Steps)
       /\ p' \in {q \in After(Step) : IsSeen(q, Step.seen)}

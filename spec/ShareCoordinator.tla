@@ -12,8 +12,11 @@
 (* The group coordinator may send its initialization again while it does   *)
 (* not know what became of the first one.                                  *)
 (*                                                                         *)
+(* One thread carries out what is asked of a partition of the state topic: *)
+(* a request that it does not come to the end of is its last one.          *)
+(*                                                                         *)
 (* Records are numbers from 0 on.  A leader accepts one after the other,   *)
-(* in any order.                                                           *)
+(* in any order; its write has a state batch for it, <<first, last>>.      *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -21,17 +24,21 @@ CONSTANTS
     Records,   \* 0..n
     Leaders,   \* 1..n: leader epochs
     Retries,   \* so often is the initialization sent again,
-    Reloads,   \* and so often is the coordinator loaded from its log, of which only a snapshot is left
-    Quirks     \* "C2", and "forgets leaders": what Kafka's share coordinator does
+    Reloads,   \* so often is the coordinator loaded from its log, of which only a snapshot is left,
+    Reversed,  \* and so many writes have a state batch that ends before it begins
+    Quirks     \* "C1", "C2", and "forgets leaders": what Kafka's share coordinator does
+
+ASSUME Quirks \subseteq {"C1", "C2", "forgets leaders"}
 
 VARIABLES
     state,     \* what is stored: [stateEpoch, leaderEpoch, start, done], or Nothing
     highest,   \* the highest leader epoch that it knows of, also from records before the last snapshot
     requests,  \* what was sent, and was not carried out yet
     leaders,   \* by epoch, what each leader knows: [stateEpoch, start, done, confirmed], or Nothing
-    left       \* [retries, reloads]
+    endless,   \* the coordinator's thread is busy with a request that does not end
+    left       \* what may still happen: [retries, reloads, reversed]
 
-variables == <<state, highest, requests, leaders, left>>
+variables == <<state, highest, requests, leaders, endless, left>>
 
 Nothing == [none |-> TRUE]
 StateEpoch == 1    \* of the group's initialization
@@ -48,18 +55,21 @@ Initialization == [kind |-> "initialize", stateEpoch |-> StateEpoch, start |-> -
 
 IsStored == state # Nothing
 
+Readers == {e \in Leaders : leaders[e] # Nothing}
+
 Initialize(r) ==
     /\ r.kind = "initialize"
     /\ LET comesAgain == IsStored /\ r.stateEpoch = state.stateEpoch
        IN  IF (IsStored /\ r.stateEpoch < state.stateEpoch) \/ (comesAgain /\ ~On("C2"))
            THEN UNCHANGED state
            ELSE state' = [stateEpoch |-> r.stateEpoch, leaderEpoch |-> 0, start |-> r.start, done |-> {}]
-    /\ UNCHANGED <<highest, leaders>>
+    /\ UNCHANGED <<highest, leaders, endless>>
 
 IsFenced(r) == r.leader < highest
 
 Read(r) ==
     /\ r.kind = "read"
+    /\ UNCHANGED endless
     /\ IF IsFenced(r) \/ ~IsStored THEN UNCHANGED <<state, highest, leaders>>
        ELSE /\ state' = [state EXCEPT !.leaderEpoch = r.leader]
             /\ highest' = r.leader
@@ -68,18 +78,27 @@ Read(r) ==
                    IN  [stateEpoch |-> state.stateEpoch, start |-> FirstUndone(start, state.done),
                         done |-> {o \in state.done : o >= start}, confirmed |-> {}]]
 
-Write(r) ==
+IsReversed(r) == r.batch[2] < r.batch[1]
+
+Meets(r) == \E o \in state.done : r.batch[2] <= o /\ o <= r.batch[1]
+
+Write(r) ==   \* a reversed batch is refused; with C1 combining it with one that it meets does not end
     /\ r.kind = "write"
     /\ UNCHANGED highest
-    /\ IF IsFenced(r) \/ ~IsStored \/ r.stateEpoch < state.stateEpoch THEN UNCHANGED <<state, leaders>>
+    /\ IF IsFenced(r) \/ ~IsStored \/ r.stateEpoch < state.stateEpoch THEN UNCHANGED <<state, leaders, endless>>
+       ELSE IF IsReversed(r) THEN endless' = (On("C1") /\ Meets(r)) /\ UNCHANGED <<state, leaders>>
        ELSE LET start == Max({state.start, r.start})
-            IN  /\ state' = [state EXCEPT !.start = start, !.done = {o \in @ \union {r.record} : o >= start}]
+                done  == r.batch[1]..r.batch[2]
+            IN  /\ state' = [state EXCEPT !.start = start, !.done = {o \in @ \union done : o >= start}]
                 /\ leaders' = [leaders EXCEPT ![r.leader].start = FirstUndone(@, leaders[r.leader].done),
-                                              ![r.leader].confirmed = @ \union {r.record}]
+                                              ![r.leader].confirmed = @ \union done]
+                /\ UNCHANGED endless
 
-CarryOut == \E r \in requests : /\ Initialize(r) \/ Read(r) \/ Write(r)
-                                /\ requests' = requests \ {r}
-                                /\ UNCHANGED left
+CarryOut(r) ==
+    /\ r \in requests /\ ~endless
+    /\ Initialize(r) \/ Read(r) \/ Write(r)
+    /\ requests' = requests \ {r}
+    /\ UNCHANGED left
 
 -----------------------------------------------------------------------------
 (* Requests are sent, and the coordinator begins anew *)
@@ -89,41 +108,61 @@ Elected == {e \in Leaders : \A f \in Leaders : f < e => leaders[f] # Nothing \/ 
 TakeOver == \E e \in Elected :   \* another leader reads; those before may still write
     /\ leaders[e] = Nothing /\ IsStored
     /\ requests' = requests \union {[kind |-> "read", leader |-> e]}
-    /\ UNCHANGED <<state, highest, leaders, left>>
+    /\ UNCHANGED <<state, highest, leaders, endless, left>>
 
-Accept == \E e \in Leaders : /\ leaders[e] # Nothing
+WriteOf(e, batch) ==
+    [kind |-> "write", leader |-> e, stateEpoch |-> leaders[e].stateEpoch, start |-> leaders[e].start, batch |-> batch]
+
+Accept == \E e \in Readers :
     /\ \E o \in Records \ leaders[e].done :
           /\ o >= leaders[e].start
           /\ leaders' = [leaders EXCEPT ![e].done = @ \union {o}]
-          /\ requests' = requests \union {[kind |-> "write", leader |-> e, stateEpoch |-> leaders[e].stateEpoch,
-                                           start |-> leaders[e].start, record |-> o]}
-    /\ UNCHANGED <<state, highest, left>>
+          /\ requests' = requests \union {WriteOf(e, <<o, o>>)}
+    /\ UNCHANGED <<state, highest, endless, left>>
+
+Reverse == \E e \in Readers :   \* a program that is not Kafka's may write so
+    /\ left.reversed > 0
+    /\ left' = [left EXCEPT !.reversed = @ - 1]
+    /\ \E first, last \in Records : last < first /\ requests' = requests \union {WriteOf(e, <<first, last>>)}
+    /\ UNCHANGED <<state, highest, leaders, endless>>
 
 Retry ==
     /\ left.retries > 0
     /\ left' = [left EXCEPT !.retries = @ - 1]
     /\ requests' = requests \union {Initialization}
-    /\ UNCHANGED <<state, highest, leaders>>
+    /\ UNCHANGED <<state, highest, leaders, endless>>
 
 Reload ==   \* records before the last snapshot were deleted
     /\ left.reloads > 0 /\ IsStored
     /\ left' = [left EXCEPT !.reloads = @ - 1]
     /\ highest' = IF On("forgets leaders") THEN state.leaderEpoch ELSE highest
-    /\ UNCHANGED <<state, requests, leaders>>
+    /\ UNCHANGED <<state, requests, leaders, endless>>
 
 Init == /\ state = Nothing /\ highest = 0
         /\ requests = {Initialization}
         /\ leaders = [e \in Leaders |-> Nothing]
-        /\ left = [retries |-> Retries, reloads |-> Reloads]
+        /\ endless = FALSE
+        /\ left = [retries |-> Retries, reloads |-> Reloads, reversed |-> Reversed]
 
-Next == CarryOut \/ TakeOver \/ Accept \/ Retry \/ Reload
+Next == (\E r \in requests : CarryOut(r)) \/ TakeOver \/ Accept \/ Reverse \/ Retry \/ Reload
 
 Spec == Init /\ [][Next]_variables
+
+(* The thread goes on as long as there is something to do; whatever asks   *)
+(* it need not.                                                            *)
+FairSpec == Spec /\ WF_variables(\E r \in requests : CarryOut(r))
 
 -----------------------------------------------------------------------------
 (* What must hold *)
 
-Readers == {e \in Leaders : leaders[e] # Nothing}
+TypeOK ==
+    /\ IsStored => /\ state.stateEpoch = StateEpoch /\ state.leaderEpoch \in Leaders \union {0}
+                   /\ state.start \in Records \union {-1, Max(Records) + 1} /\ state.done \subseteq Records
+    /\ highest \in Leaders \union {0}
+    /\ \A r \in requests : r = Initialization \/ (r.kind \in {"read", "write"} /\ r.leader \in Leaders)
+    /\ \A e \in Readers : leaders[e].confirmed \subseteq leaders[e].done /\ leaders[e].done \subseteq Records
+    /\ endless \in BOOLEAN
+    /\ left.retries \in Nat /\ left.reloads \in Nat /\ left.reversed \in Nat
 
 (* Once a leader has read the state, no leader before it changes it. *)
 OneLeaderWrites ==
@@ -134,6 +173,9 @@ OneLeaderWrites ==
 ConfirmedIsStored ==
     Readers # {} => LET e == Max(Readers)
                     IN  \A o \in leaders[e].confirmed : IsStored /\ (o < state.start \/ o \in state.done)
+
+(* Of FairSpec: whatever is asked, some day nothing waits for an answer.   *)
+AllIsAnswered == []<>(requests = {})
 
 EpochsNeverFall == [][IsStored => state'.stateEpoch >= state.stateEpoch]_variables
 LeaderEpochNeverFalls == [][highest' >= highest]_variables

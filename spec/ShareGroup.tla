@@ -20,6 +20,7 @@ CONSTANTS
     Aborted,     \* those of aborted transactions; groups that read what is committed do not see them
     Limit,       \* share.delivery.count.limit
     Locks,       \* share.partition.max.record.locks
+    Queue,       \* whether the group has a dead-letter queue
     Stored,      \* what is stored in the beginning, see `store'
     Types,       \* how members acknowledge: some of "accept", "release", "reject"
     Writes,      \* so many writes may be under way at once,
@@ -37,7 +38,7 @@ VARIABLES
     writes,    \* what was sent and is not answered, by number
     left,      \* what may still go wrong: how many of the five above
     confirmed, \* records whose acceptance was confirmed to a member
-    finished   \* records that were accepted, rejected or given up
+    finished   \* records that were accepted, rejected, or delivered as often as they may be
 
 variables == <<p, log, logStart, store, writes, left, confirmed, finished>>
 
@@ -48,7 +49,8 @@ variables == <<p, log, logStart, store, writes, left, confirmed, finished>>
 (* write that is late may take the start offset back: F3.                  *)
 (***************************************************************************)
 
-Rank(state) == CASE state = "Available" -> 0 [] state = "Acknowledged" -> 2 [] state = "Archived" -> 4
+Rank(state) == CASE state = "Available" -> 0 [] state = "Acknowledged" -> 2 [] state = "Archiving" -> 3
+                 [] state = "Archived"  -> 4
 
 IsNewer(a, b) == a.count > b.count \/ (a.count = b.count /\ Rank(a.state) > Rank(b.state))
 
@@ -66,7 +68,7 @@ Load(stored) ==
     LET start   == IF stored.start = -1 THEN logStart ELSE stored.start
         covered == DOMAIN stored.records
         cuts    == {o \in covered : o - 1 \in covered /\ stored.records[o] # stored.records[o - 1]}
-    IN  Loaded(start, IF covered = {} THEN {} ELSE Runs(covered, cuts), stored.records, Limit, Locks)
+    IN  Loaded(start, Runs(covered, cuts), stored.records, [limit |-> Limit, locks |-> Locks, queue |-> Queue])
 
 -----------------------------------------------------------------------------
 (* Writes *)
@@ -80,6 +82,10 @@ Send(q, n, offsets, of) ==
 
 Forget(n) == writes' = [k \in DOMAIN writes \ {n} |-> writes[k]]
 
+Stands(n) == writes[n].of \in {"lock", "letter"}   \* what it carries, whatever becomes of it
+
+Letters(n) == {o \in DOMAIN writes[n].records : writes[n].records[o].state = "Archiving"}
+
 (* It reaches the share coordinator, *)
 Store(n) ==
     /\ IsSent(n) /\ ~writes[n].stored
@@ -90,7 +96,7 @@ Store(n) ==
 (* is answered, *)
 Confirm(n) ==
     /\ IsSent(n) /\ writes[n].stored
-    /\ p' = IF writes[n].of = "lock" THEN Advance(p) ELSE Commit(p, n)
+    /\ p' = IF Stands(n) THEN Settle(p, Letters(n)) ELSE Commit(p, n)
     /\ confirmed' = confirmed \union (IF writes[n].of = "accept" THEN DOMAIN writes[n].records ELSE {})
     /\ Forget(n)
     /\ UNCHANGED <<log, logStart, store, left, finished>>
@@ -99,7 +105,7 @@ Confirm(n) ==
 Fail(n) ==
     /\ IsSent(n) /\ left.failures > 0
     /\ left' = [left EXCEPT !.failures = @ - 1]
-    /\ p' = IF writes[n].of = "lock" THEN Advance(p) ELSE RollBack(p, n)
+    /\ p' = IF Stands(n) THEN Settle(p, Letters(n)) ELSE RollBack(p, n)
     /\ Forget(n)
     /\ UNCHANGED <<log, logStart, store, confirmed, finished>>
 
@@ -143,18 +149,20 @@ Acknowledge(member) ==   \* all that it has, or one record
         IN  \E some \in {owned} \union {{o} : o \in owned} :
                 Request([o \in some |-> AfterType(p, o, type)], type)
 
-Close(member) == Request([o \in Owned(p, member) |-> AfterClose(p, o)], "close")
+Close(member) == Request([o \in Owned(p, member) |-> GivenBack(p, o)], "close")
 
 Acquired == {o \in InFlight(p) : p.records[o].state = "Acquired"}
 
+Parts(offsets) ==        \* those of a batch in flight, or one of them
+    ({offsets \intersect Offsets(b) : b \in p.batches} \union {{o} : o \in offsets}) \ {{}}
+
 LockExpires ==           \* of what is acquired: the lock of a batch, or of one record
     /\ Unused # {}
-    /\ \E b \in p.batches : LET held == Offsets(b) \intersect Acquired IN \E some \in {held} \union {{o} : o \in held} :
-          /\ some # {}
-          /\ LET q == Expire(p, some)
-             IN  /\ p' = q
-                 /\ Send(q, Min(Unused), some, "lock")
-                 /\ finished' = finished \union {o \in some : q.records[o].state = "Archived"}
+    /\ \E some \in Parts(Acquired) :
+          LET q == Expire(p, some)
+          IN  /\ p' = q
+              /\ Send(q, Min(Unused), some, "lock")
+              /\ finished' = finished \union {o \in some : q.records[o].state # "Available"}
     /\ UNCHANGED <<log, logStart, store, left, confirmed>>
 
 LockLapses ==            \* of what waits for its write, which matters if that fails
@@ -162,6 +170,13 @@ LockLapses ==            \* of what waits for its write, which matters if that f
     /\ \E n \in DOMAIN writes : LET open == {o \in Pending(p, n) : p.records[o].before.state = "Acquired"}
                                 IN  open # {} /\ p' = Lapse(p, open) /\ p' # p
     /\ UNCHANGED <<log, logStart, store, writes, left, confirmed, finished>>
+
+QueueAnswers ==          \* it has written some dead letters, or has failed
+    /\ Unused # {}
+    /\ \E some \in Parts(p.letters) :
+          LET q == DeadLettered(p, some)
+          IN  p' = q /\ Send(q, Min(Unused), some, "letter")
+    /\ UNCHANGED <<log, logStart, store, left, confirmed, finished>>
 
 -----------------------------------------------------------------------------
 (* What else happens *)
@@ -199,25 +214,54 @@ Init ==
     /\ left = [failures |-> Failures, failovers |-> Failovers, deletions |-> Deletions, compactions |-> Compactions,
              switches |-> Switches]
 
-Answer == \E n \in Numbers : Store(n) \/ Confirm(n)
-
 Next ==
     \/ \E m \in Members : Fetch(m) \/ Acknowledge(m) \/ Close(m)
-    \/ LockExpires \/ LockLapses \/ Answer \/ \E n \in Numbers : Fail(n)
+    \/ LockExpires \/ LockLapses \/ QueueAnswers
+    \/ \E n \in Numbers : Store(n) \/ Confirm(n) \/ Fail(n)
     \/ DeleteRecords \/ Compact \/ Switch \/ FailOver
 
 Spec == Init /\ [][Next]_variables
 
-(* Members go on to fetch and to acknowledge, writes are answered, and     *)
-(* locks expire; whatever goes wrong need not.                             *)
+(***************************************************************************)
+(* What goes on by itself.  Weak fairness is enough: each of these stays   *)
+(* possible until it happens, or something else makes it needless.         *)
+(*                                                                         *)
+(*   Fetch         a client polls, and a broker serves a waiting fetch as  *)
+(*                 soon as it can                                          *)
+(*   LockExpires   time passes: a member need not acknowledge              *)
+(*   Store         the share coordinator carries out what it is sent       *)
+(*   Confirm       and answers                                             *)
+(*   QueueAnswers  the dead-letter queue answers, if only that it failed   *)
+(*                                                                         *)
+(* Nothing else is fair.  Members may never acknowledge and never leave.   *)
+(* Writes need not fail, nor leaders be replaced, nor records be deleted   *)
+(* or compacted: what goes on only after a misfortune has stalled.         *)
+(***************************************************************************)
 Fair ==
-    /\ \A m \in Members : WF_variables(Fetch(m)) /\ WF_variables(Acknowledge(m))
-    /\ WF_variables(LockExpires) /\ WF_variables(Answer)
+    /\ \A m \in Members : WF_variables(Fetch(m))
+    /\ WF_variables(LockExpires)
+    /\ \A n \in Numbers : WF_variables(Store(n)) /\ WF_variables(Confirm(n))
+    /\ WF_variables(QueueAnswers)
 
 FairSpec == Spec /\ Fair
 
 -----------------------------------------------------------------------------
 (* What must hold *)
+
+IsStore(s) ==
+    /\ s.start \in Nat \union {-1}
+    /\ \A o \in DOMAIN s.records : o \in Covered(Log) /\ s.records[o].count \in Nat /\ Rank(s.records[o].state) \in 0..4
+
+TypeOK ==
+    /\ IsSharePartition(p) /\ \A o \in InFlight(p) : p.records[o].owner \in Members \union {Nobody}
+    /\ log \subseteq Log /\ logStart \in Nat
+    /\ IsStore(store)
+    /\ DOMAIN writes \subseteq Numbers
+    /\ \A n \in DOMAIN writes :
+          /\ IsStore([start |-> writes[n].start, records |-> writes[n].records])
+          /\ writes[n].stored \in BOOLEAN /\ writes[n].of \in Types \union {"close", "lock", "letter"}
+    /\ \A few \in {left.failures, left.failovers, left.deletions, left.compactions, left.switches} : few \in Nat
+    /\ confirmed \subseteq finished /\ finished \subseteq Covered(Log)
 
 Newly(q, state, o) ==   \* is record o in that state now, in a step that leaves the leader as q?
     /\ o \in InFlight(q) /\ q.records[o].state = state
@@ -241,29 +285,31 @@ NothingBelowStart ==   \* by a fetch, which leaves the writes as they are; a wri
 (* The delivery complete count counts the terminal records from the SPSO on. *)
 CompleteCount == p.complete = Cardinality({o \in AtOrAbove(InFlight(p), p.spso) : IsTerminal(p.records[o])})
 
+(* The dead-letter queue is asked before a record is archived that is on   *)
+(* its way there, and each of these is: by a write that is under way, or   *)
+(* because the queue has it.                                               *)
+LettersComeFirst == [][\A o \in InFlight(p) : p.records[o].state = "Archiving" /\ Newly(p', "Archived", o)
+                                             => o \in p.letters]_variables
+LettersAreUnderWay ==
+    \A o \in InFlight(p) : p.records[o].state = "Archiving" => o \in p.letters \union UNION {Letters(n) : n \in DOMAIN writes}
+
 (* A share partition of which nobody holds anything, and that waits for    *)
 (* nothing, is done with the log, or a fetch brings it on.                 *)
 Undone == {o \in Covered(log \ Aborted) : /\ o >= p.spso /\ o >= logStart
                                           /\ ~(o \in InFlight(p) /\ IsTerminal(p.records[o]))}
 
-IsQuiet == writes = <<>> /\ Acquired = {}
+IsQuiet == writes = <<>> /\ Acquired = {} /\ p.letters = {}
 
 Same(q, r) == [q EXCEPT !.find = TRUE] = [r EXCEPT !.find = TRUE]
 
 NeverStalls ==
     IsQuiet /\ Undone # {} => \E m \in Members : \E q \in Fetched(m, p) : ~Same(q, p)
 
-(* What is acquired is available, acknowledged or archived some day, and   *)
-(* in the end nothing of the log is left to do: of FairSpec.               *)
+(* Of FairSpec: what is acquired is so no more some day, and in the end    *)
+(* nothing of the log is left to do.                                       *)
 IsHeld(o) == o \in InFlight(p) /\ p.records[o].state = "Acquired"
 
 LocksEnd == \A o \in Covered(Log) : IsHeld(o) ~> ~IsHeld(o)
 
 AllIsDone == <>[](Undone = {})
-
-(* Each batch in flight has records, and they do not overlap. *)
-WellFormed ==
-    /\ \A b, c \in p.batches : b = c \/ b[2] < c[1] \/ c[2] < b[1]
-    /\ InFlight(p) = Covered(p.batches)
-    /\ IsEmpty(p) \/ p.speo >= LastInFlight(p)
 =============================================================================

@@ -23,7 +23,7 @@ EXTENDS Integers, FiniteSets, Sequences
 CONSTANT
     Quirks      \* the bugs of Kafka that are switched on, by their names in docs/kafka-bugs.md
 
-Bugs == {"B6", "B9b", "B10", "B15", "B17", "B22", "F4", "F5", "F6", "F7"}
+ASSUME Quirks \subseteq {"B6", "B9b", "B10", "B15", "B17", "B22", "B23", "F3", "F4", "F5", "F6", "F7"}
 
 On(bug) == bug \in Quirks
 
@@ -40,6 +40,9 @@ Max(S) == CHOOSE x \in S : \A y \in S : y <= x
 (* change, or 0.  As long as a write is pending, `before' is what the      *)
 (* record goes back to if the write fails; `lapsed' says that its lock has *)
 (* expired in the meantime.                                                *)
+(*                                                                         *)
+(* A record is Available, Acquired, Acknowledged, Archiving, that is on    *)
+(* its way to the dead-letter queue, or Archived.                          *)
 (***************************************************************************)
 
 Nobody  == ""
@@ -53,7 +56,8 @@ Record(state, count, owner) ==
 Offsets(batch)  == batch[1]..batch[2]
 Covered(batches) == UNION {Offsets(b) : b \in batches}
 
-IsTerminal(r)   == r.state \in {"Acknowledged", "Archived"}
+Terminal        == {"Acknowledged", "Archived"}
+IsTerminal(r)   == r.state \in Terminal
 IsDurable(r)    == IsTerminal(r) /\ r.write = 0
 IsAcquirable(r) == r.state = "Available" /\ r.write = 0
 
@@ -71,6 +75,9 @@ IsAcquirable(r) == r.state = "Available" /\ r.write = 0
 (*   complete    the delivery complete count: terminal records in flight   *)
 (*   limit       share.delivery.count.limit, which may change              *)
 (*   locks       share.partition.max.record.locks, which may change        *)
+(*   queue       whether the group has a dead-letter queue, which may      *)
+(*               change                                                    *)
+(*   letters     the Archiving records that this queue has in its hands    *)
 (***************************************************************************)
 
 NoGap == [first |-> -1, last |-> -1]
@@ -95,6 +102,23 @@ Change(p, offsets, Op(_)) ==
     [p EXCEPT !.records = [o \in InFlight(p) |-> IF o \in offsets THEN Op(p.records[o]) ELSE p.records[o]]]
 
 AtOrAbove(offsets, o) == {x \in offsets : x >= o}
+
+IsRecord(r) ==
+    /\ r.state \in {"Available", "Acquired", "Archiving"} \union Terminal
+    /\ r.count \in Nat /\ r.write \in Nat /\ r.lapsed \in BOOLEAN
+    /\ (r.owner = Nobody) = (r.state # "Acquired")
+    /\ (r.before = Nothing) = (r.write = 0)
+
+IsSharePartition(p) ==
+    /\ \A o \in {p.spso, p.speo, p.limit, p.locks} : o \in Nat
+    /\ p.find \in BOOLEAN /\ p.queue \in BOOLEAN
+    /\ p.complete \in Int    \* with B9b or B23 it may be negative
+    /\ p.gap = NoGap \/ (p.gap.first \in Nat /\ p.gap.last \in Nat)
+    /\ \A b, c \in p.batches : b = c \/ b[2] < c[1] \/ c[2] < b[1]
+    /\ InFlight(p) = Covered(p.batches)
+    /\ IsEmpty(p) \/ p.speo >= LastInFlight(p)
+    /\ \A o \in InFlight(p) : IsRecord(p.records[o])
+    /\ p.letters \subseteq {o \in InFlight(p) : p.records[o].state = "Archiving" /\ p.records[o].write = 0}
 
 (***************************************************************************)
 (* The next fetch offset (rule 5).                                         *)
@@ -169,13 +193,19 @@ Advance(p) ==
 Kept(p, o) == [state |-> p.records[o].state, count |-> p.records[o].count, owner |-> p.records[o].owner,
                limit |-> p.limit]
 
-Released(p, o) == IF p.records[o].count >= p.limit THEN "Archived" ELSE "Available"   \* rule 1.2, step 2
+(* What nobody gets any more goes to the dead-letter queue first, if there *)
+(* is one (rule 21.1).                                                     *)
+GivenUp(p) == IF p.queue THEN "Archiving" ELSE "Archived"
+
+Released(p, o) == IF p.records[o].count >= p.limit THEN GivenUp(p) ELSE "Available"   \* rule 1.2, step 2
+
+GivenBack(p, o) == IF o < p.spso THEN "Archived" ELSE Released(p, o)   \* without having been asked for: rules 9, 10
 
 Begin(p, changes, number) ==
     \* changes: the new state of some acquired offsets, which write `number' carries
     LET Do(o) == [p.records[o] EXCEPT !.before = Kept(p, o), !.state = changes[o],
                                       !.owner = Nobody, !.write = number]
-        ended == {o \in DOMAIN changes : changes[o] # "Available"}
+        ended == {o \in DOMAIN changes : changes[o] \in Terminal}
     IN  [p EXCEPT !.records = [o \in InFlight(p) |-> IF o \in DOMAIN changes THEN Do(o) ELSE p.records[o]],
                   !.complete = @ + Cardinality(AtOrAbove(ended, p.spso))]
 
@@ -195,10 +225,15 @@ RolledBack(r) ==
 Outcome(p, number, Op(_)) ==
     LET q == Change(p, Pending(p, number), Op)
         reopened == {o \in Pending(p, number) : IsTerminal(p.records[o]) /\ ~IsTerminal(q.records[o])}
+        archived == {o \in Pending(p, number) : ~IsTerminal(p.records[o]) /\ IsTerminal(q.records[o])}
+        counted  == IF On("B23") THEN {} ELSE archived
     IN  [q EXCEPT !.find = @ \/ \E o \in Pending(p, number) : q.records[o].state = "Available",
-                  !.complete = @ - Cardinality(AtOrAbove(reopened, p.spso))]
+                  !.complete = @ - Cardinality(AtOrAbove(reopened, p.spso)) + Cardinality(AtOrAbove(counted, p.spso))]
 
-Commit(p, number) == Advance(Outcome(p, number, Committed))
+HandOver(p, letters) == [p EXCEPT !.letters = @ \union letters]
+
+Commit(p, number) ==
+    HandOver(Advance(Outcome(p, number, Committed)), {o \in Pending(p, number) : p.records[o].state = "Archiving"})
 
 RollBack(p, number) ==
     LET q == Outcome(p, number, RolledBack)
@@ -216,9 +251,8 @@ Owned(p, member) == {o \in InFlight(p) : p.records[o].state = "Acquired" /\ p.re
 AfterType(p, o, type) ==
     CASE type = "accept"  -> "Acknowledged"
       [] type = "release" -> Released(p, o)
-      [] type \in {"reject", "gap"} -> "Archived"
-
-AfterClose(p, o) == IF o < p.spso THEN "Archived" ELSE Released(p, o)
+      [] type = "reject"  -> GivenUp(p)
+      [] type = "gap"     -> "Archived"
 
 (***************************************************************************)
 (* Acquisition locks expire (rule 10).  The change stands whatever becomes *)
@@ -226,20 +260,19 @@ AfterClose(p, o) == IF o < p.spso THEN "Archived" ELSE Released(p, o)
 (***************************************************************************)
 
 Expire(p, offsets) ==
-    LET Do(r) == Record(r.state, r.count, Nobody)
-        state(o) == IF o < p.spso THEN "Archived" ELSE Released(p, o)
-        archived == {o \in offsets : state(o) = "Archived"}
-    IN  [p EXCEPT !.records = [o \in InFlight(p) |-> IF o \in offsets
-                                                     THEN Record(state(o), p.records[o].count, Nobody)
-                                                     ELSE p.records[o]],
-                  !.find = @ \/ archived # offsets,
+    LET Do(o)    == Record(GivenBack(p, o), p.records[o].count, Nobody)
+        archived == {o \in offsets : GivenBack(p, o) = "Archived"}
+    IN  [p EXCEPT !.records = [o \in InFlight(p) |-> IF o \in offsets THEN Do(o) ELSE p.records[o]],
+                  !.find = @ \/ \E o \in offsets : GivenBack(p, o) = "Available",
                   !.complete = @ + Cardinality(AtOrAbove(archived, p.spso))]
+
+Settle(p, letters) == HandOver(Advance(p), letters)   \* the write of what stands is answered; letters: its dead letters
 
 Lapse(p, offsets) == Change(p, offsets, LAMBDA r : [r EXCEPT !.lapsed = TRUE])
 
 (* A batch of which a part changes is split: each of its records gets a    *)
 (* new lock, which has not expired even if that of the batch had (1.7).    *)
-Split(p, batch) == Change(p, Offsets(batch) \intersect InFlight(p), LAMBDA r : [r EXCEPT !.lapsed = FALSE])
+Split(p, offsets) == Change(p, offsets, LAMBDA r : [r EXCEPT !.lapsed = FALSE])
 
 (***************************************************************************)
 (* Records are archived without a write (rules 1.4, 14).                   *)
@@ -252,6 +285,15 @@ Archive(p, offsets) ==
 ArchiveCounted(p, offsets) ==
     LET counted == IF On("B22") THEN offsets ELSE AtOrAbove(offsets, p.spso)
     IN  [Archive(p, offsets) EXCEPT !.complete = p.complete + Cardinality(counted)]
+
+(***************************************************************************)
+(* The dead-letter queue has answered (rule 21.3): whether it has written  *)
+(* the dead letters or has failed, the records are archived.  That is      *)
+(* written, and stands whatever becomes of the write.                      *)
+(***************************************************************************)
+
+DeadLettered(p, offsets) ==
+    [Archive(p, offsets) EXCEPT !.letters = @ \ offsets, !.complete = @ + Cardinality(AtOrAbove(offsets, p.spso))]
 
 (***************************************************************************)
 (* The log starts later now (rule 13).                                     *)
@@ -294,11 +336,9 @@ PassNaturalGap(p, from, fetched) ==
     LET first  == FirstOf(fetched)
         above  == {b[1] : b \in {c \in p.batches : c[1] > p.spso}}
         start  == Min({first} \union above)
-        moved  == TrimGap([p EXCEPT !.spso = start, !.speo = Max({@, start})])
-        trims  == IF GapIsActive([p EXCEPT !.speo = Max({@, start})]) THEN moved
-                  ELSE [p EXCEPT !.spso = start, !.speo = Max({@, start})]
+        moved  == [p EXCEPT !.spso = start, !.speo = Max({@, start})]
     IN  IF On("B10") \/ IsEmpty(p) \/ from > p.spso \/ first <= p.spso \/ p.spso \in InFlight(p) THEN p
-        ELSE PassNaturalGap(Advance(trims), from, fetched)
+        ELSE PassNaturalGap(Advance(IF GapIsActive(moved) THEN TrimGap(moved) ELSE moved), from, fetched)
 
 LimitLast(p, from, fetched) ==   \* rule 7.2: inside a full window only what is in flight is delivered again
     IF HasRoom(p) THEN LastOf(fetched) ELSE Min({LastOf(fetched), p.speo})
@@ -409,21 +449,24 @@ Acquire(p, member, from, fetched, aborted, taken, rest, cuts) ==   \* taken: one
 -----------------------------------------------------------------------------
 (***************************************************************************)
 (* A new leader begins with what is stored (rule 4): a start offset, and   *)
-(* batches of records that are available, acknowledged or archived.        *)
+(* batches of records that are not acquired.  What is Archiving goes to    *)
+(* the dead-letter queue again (rule 21.4).                                *)
 (***************************************************************************)
 
-Empty(start, limit, locks) ==
+Empty(start, settings) ==   \* settings: limit, locks and queue
     [spso |-> start, speo |-> start, batches |-> {}, records |-> [o \in {} |-> Nothing], find |-> FALSE,
-     gap |-> NoGap, complete |-> 0, limit |-> limit, locks |-> locks]
+     gap |-> NoGap, complete |-> 0, limit |-> settings.limit, locks |-> settings.locks, queue |-> settings.queue,
+     letters |-> {}]
 
-Loaded(start, batches, stored, limit, locks) ==   \* stored: state and count by offset
-    LET covered == Covered(batches)
-        last    == Max(covered)
-        gaps    == (start..last) \ covered
-    IN  IF batches = {} THEN Empty(start, limit, locks)
-        ELSE Advance([Empty(start, limit, locks) EXCEPT
+Loaded(start, batches, stored, settings) ==   \* stored: state and count by offset
+    LET covered  == Covered(batches)
+        last     == Max(covered)
+        gaps     == (start..last) \ covered
+        In(states) == {o \in covered : stored[o].state \in states}
+    IN  IF batches = {} THEN Empty(start, settings)
+        ELSE Advance([Empty(start, settings) EXCEPT
                           !.speo = last, !.batches = batches, !.find = TRUE,
                           !.records = [o \in covered |-> Record(stored[o].state, stored[o].count, Nobody)],
                           !.gap = IF gaps = {} THEN NoGap ELSE [first |-> Min(gaps), last |-> last],
-                          !.complete = Cardinality({o \in covered : stored[o].state # "Available"})])
+                          !.complete = Cardinality(In(Terminal)), !.letters = In({"Archiving"})])
 =============================================================================

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from sharestate import KAFKA_4_3
+from sharestate import KAFKA_4_3, KAFKA_4_4
 from tests.tla.allowed import BUGS as QUIRKS
 from tests.tla.allowed import random_conversations, refused
 from tests.tla.models import BUGS, LIVENESS, Model, ShareCoordinatorModel, ShareGroupModel
@@ -50,7 +50,7 @@ def models() -> Iterator[str]:
 
 def conversations(first: int, number: int) -> Iterator[str]:
     """Validate random conversations, and yield those that are not allowed."""
-    for profile, bugs in ((KAFKA_4_3, QUIRKS), (KAFKA_4_3.healed, ())):
+    for profile, bugs in ((KAFKA_4_3, QUIRKS), (KAFKA_4_3.healed, ()), (KAFKA_4_4, QUIRKS), (KAFKA_4_4.healed, ())):
         for begin in range(first, first + number, AT_ONCE):
             seeds = range(begin, min(begin + AT_ONCE, first + number))
             with TemporaryDirectory() as directory:

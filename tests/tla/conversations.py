@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,10 +19,12 @@ from attrs import field, frozen, mutable
 STATES: Final[Mapping[int | str, str]] = {
     0: "Available",
     2: "Acknowledged",
+    3: "Archiving",
     4: "Archived",
     "AVAILABLE": "Available",
     "ACQUIRED": "Acquired",
     "ACKNOWLEDGED": "Acknowledged",
+    "ARCHIVING": "Archiving",
     "ARCHIVED": "Archived",
 }
 """The states of records in the specification, by Kafka's ids and names."""
@@ -42,8 +45,6 @@ Exchange: TypeAlias = Mapping[str, Any]
 class Reason(StrEnum):
     """Why the specification has not what happens in a conversation."""
 
-    DEAD_LETTERS = "dead letters"
-    EARLY_LOCK = "a lock is made to expire early"
     INITIALIZATION = "an initialization that fails, or takes time"
     MALFORMED = "malformed acknowledgements"
     NO_STATE = "a response without a state, or of several share partitions"
@@ -101,8 +102,11 @@ class _Steps:
     """The in-flight batches after the last response."""
 
     opened: dict[str, Any] = field(factory=dict)
-    expiries: set[int] = field(factory=set)
-    """The numbers of writes that locks have caused."""
+    standing: dict[int, list[Any]] = field(factory=dict)
+    """By their numbers, the batches of writes whose changes stand: those of locks and of the dead-letter queue."""
+
+    letters: dict[int, list[int]] = field(factory=dict)
+    """By their numbers, the offsets of requests that the dead-letter queue has not answered."""
 
     def of(self, exchanges: Iterable[tuple[Exchange, Exchange]]) -> Iterator[Step]:
         for request, response in exchanges:
@@ -121,7 +125,7 @@ class _Steps:
             steps = [*self._split(state), *steps] or [{"op": "nothing"}]
             for step in steps[:-1]:
                 yield {**step, "seen": []}
-            yield {**steps[-1], "seen": state}
+            yield {**steps[-1], "seen": {**state, "letters": sorted(chain.from_iterable(self.letters.values()))}}
             self.lifecycle, self.batches = state["lifecycle"], state["batches"]
             if self.lifecycle == "FAILED":
                 return
@@ -132,25 +136,25 @@ class _Steps:
         running = {o for o, cell in _cells(state["batches"]) if "o" in cell[4] and "x" not in cell[4]}
         return [{"op": "split", "offsets": _Set(sorted(lapsed & running))}] if lapsed & running else []
 
-    def _fire_lock(self, _: object, __: object) -> list[Step]:
-        raise OutsideTheSpecificationError(Reason.EARLY_LOCK)
-
     def _nothing(self, _: object, __: object) -> list[Step]:
         return []
 
-    _timers = _lock_fetch = _unlock_fetch = _fence = _default_answer = _lookup = _state = _nothing
+    _timers = _lock_fetch = _unlock_fetch = _fence = _lookup = _state = _nothing
+    _default_answer = _default_dlq_answer = _nothing
 
     def _open(self, request: Mapping[str, Any], _: object) -> list[Step]:
-        self.opened, self.expiries = request.get("config", {}), set()
+        self.opened, self.standing, self.letters = request.get("config", {}), {}, {}
         (step,) = self._configure({"config": {}}, _)
         return [{**step, "op": "open"}]
 
     def _configure(self, request: Mapping[str, Any], _: object) -> list[Step]:
-        config = {**self.opened, **(request["config"] or {})}
-        if config.get("dlq_topic"):
-            raise OutsideTheSpecificationError(Reason.DEAD_LETTERS)
-        limit = config.get("delivery_count_limit", DEFAULT_LIMIT)
-        return [{"op": "configure", "limit": limit, "locks": config.get("max_record_locks", DEFAULT_LOCKS)}]
+        config = {**self.opened, **({"dlq_topic": None} if request["config"] is None else request["config"])}
+        settings = {
+            "limit": config.get("delivery_count_limit", DEFAULT_LIMIT),
+            "locks": config.get("max_record_locks", DEFAULT_LOCKS),
+            "queue": bool(config.get("dlq_topic")) and config.get("dlq_supported", True),
+        }
+        return [{"op": "configure", "settings": settings}]
 
     def _initialize(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> list[Step]:
         if self.lifecycle == "ACTIVE":
@@ -160,6 +164,8 @@ class _Steps:
         answer = request.get("answer", {})
         if not isinstance(answer, dict):
             answer = {}
+        if "topics" in answer:  # the long form of a right answer
+            answer = answer["topics"][0]["partitions"][0]["answer"]
         batches = answer.get("state_batches", [])
         start = answer.get("start_offset", -1)
         if start < 0:
@@ -169,7 +175,8 @@ class _Steps:
         if not {state for _, _, state, _ in batches} <= STATES.keys():
             raise OutsideTheSpecificationError(Reason.NOT_STORED)
         stored = [[first, last, {"state": STATES[state], "count": count}] for first, last, state, count in batches]
-        return [{"op": "load", "start": start, "batches": _pairs(batches), "stored": stored}]
+        load = {"op": "load", "start": start, "batches": _pairs(batches), "stored": stored}
+        return [load, *self._followed(response["events"])]
 
     def _next_fetch_offset(self, _: object, response: Mapping[str, Any]) -> list[Step]:
         return [{"op": "next offset", "result": response["result"]}]
@@ -216,49 +223,69 @@ class _Steps:
         return self._written(response, {"op": "release", "member": request["member"]})
 
     def _written(self, response: Mapping[str, Any], step: Step) -> list[Step]:
-        if not (writes := _writes(response)):
+        first = next((place for place, (kind, *_) in enumerate(response["events"]) if kind == "write"), None)
+        if first is None:
             return []
-        _, write, answer = writes[0]
-        number = write["write"] + 1
+        _, write, answer = response["events"][first]
         return [
-            {**step, "write": number, "sent": _sent(write)},
-            *self._answered(write, answer),
-            *self._expired(writes[1:]),
+            {**step, "write": write["write"] + 1, "sent": _sent(write)},
+            *self._answered(write["write"], answer),
+            *self._followed(response["events"][first + 1 :]),
         ]
 
-    def _answered(self, write: Mapping[str, Any], answer: object) -> list[Step]:
+    def _answered(self, write: int, answer: object) -> list[Step]:
         if answer == "hold":
             return []
-        if write["write"] in self.expiries:
-            return [{"op": "advance"}]
-        return [{"op": "commit" if answer == "ok" else "roll back", "write": write["write"] + 1}]
+        if write in self.standing:
+            archiving = [batch for batch in self.standing[write] if STATES[batch[2]] == "Archiving"]
+            return [{"op": "settle", "letters": _Set(_offsets(archiving))}]
+        return [{"op": "commit" if answer == "ok" else "roll back", "write": write + 1}]
 
     def _advance(self, _: object, response: Mapping[str, Any]) -> list[Step]:
         lapsed = {o for o, cell in _cells(response["state"]["batches"]) if "x" in cell[4]}
         lapsed -= {o for o, cell in _cells(self.batches) if "x" in cell[4]}
         steps: list[Step] = [{"op": "lapse", "offsets": _Set(lapsed)}] if lapsed else []
-        return steps + self._expired(_writes(response))
+        return steps + self._followed(response["events"])
 
-    def _expired(self, writes: Iterable[Any]) -> list[Step]:
-        """Return the steps of locks that have expired, also those that are due when a write has failed."""
+    _fire_lock = _advance  # the specification has no clock: a lock may expire at any time
+
+    def _followed(self, events: Iterable[Any], answered: bool = False) -> list[Step]:  # noqa: FBT001, FBT002 - of events
+        """
+        Return the steps of what has followed a request by itself.
+
+        A write is that of dead letters if their queue was the last to answer, or has with *answered*; else a lock has
+        expired, perhaps as it was due when a write failed.
+        """
         steps: list[Step] = []
-        for _, write, answer in writes:
-            self.expiries.add(write["write"])
-            offsets = _Set(_offsets(write["state_batches"]))
-            steps += [{"op": "expire", "offsets": offsets, "sent": _sent(write)}, *self._answered(write, answer)]
+        for kind, *event in events:
+            if kind == "dlq":
+                answered = self._handed_over(*event)
+            elif kind == "write":
+                write, answer = event
+                self.standing[write["write"]] = write["state_batches"]
+                offsets = _Set(_offsets(write["state_batches"]))
+                steps.append({"op": "letters" if answered else "expire", "offsets": offsets, "sent": _sent(write)})
+                steps += self._answered(write["write"], answer)
+                answered = False
         return steps
 
+    def _handed_over(self, letter: Mapping[str, Any], answer: object) -> bool:
+        """Return whether the dead-letter queue has answered; one that throws never does."""
+        is_answered = answer != "hold" and not (isinstance(answer, dict) and "throws" in answer)
+        if not is_answered:
+            self.letters[letter["dlq"]] = list(range(letter["first"], letter["last"] + 1))
+        return is_answered
+
     def _complete(self, request: Mapping[str, Any], response: Mapping[str, Any]) -> list[Step]:
+        if "dlq" in request:
+            self.letters.pop(request["dlq"], None)
+            return self._followed(response["events"], answered=True)
         if not isinstance(request.get("write"), int):
             raise OutsideTheSpecificationError(Reason.INITIALIZATION)
-        return [*self._answered(request, request["answer"]), *self._expired(_writes(response))]
+        return [*self._answered(request["write"], request["answer"]), *self._followed(response["events"])]
 
     def _log_start(self, request: Mapping[str, Any], _: object) -> list[Step]:
         return [{"op": "log start", "offset": request["offset"]}]
-
-
-def _writes(response: Mapping[str, Any]) -> list[Any]:
-    return [event for event in response["events"] if event[0] == "write"]
 
 
 def _sent(write: Mapping[str, Any]) -> Step:
@@ -350,6 +377,7 @@ def _seen(state: Mapping[str, Any]) -> Step:
         "find": state["internal"]["find_next"],
         "gap": {"first": gap[0], "last": gap[1]} if gap else {"first": -1, "last": -1},
         "batches": _pairs(state["batches"]),
+        "letters": _Set(state["letters"]),
         "records": _Runs([o, o, _record(cell)] for o, cell in _cells(state["batches"])),
     }
 

@@ -18,22 +18,25 @@ from tests.tla.tlc import Checked, check
 
 PROPERTIES: Final = frozenset(
     {
-        *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+        *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart", "LettersComeFirst"),
         *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
     }
 )
 """What must hold of every step; the rest must hold in every state."""
 
-LIVENESS: Final = frozenset({"LocksEnd", "AllIsDone"})
+LIVENESS: Final = frozenset({"LocksEnd", "AllIsDone", "AllIsAnswered"})
 """What must hold some day, if members, writes and locks go on."""
 
 SHARE_GROUP: Final = (
-    *("WellFormed", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit"),
-    *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart"),
+    *("TypeOK", "NothingIsLost", "CompleteCount", "NeverStalls", "DeliveryLimit", "LettersAreUnderWay"),
+    *("AcceptedIsFinal", "StartMovesOn", "NothingBelowStart", "LettersComeFirst"),
 )
 """What must hold of a share group."""
 
-SHARE_COORDINATOR: Final = ("ConfirmedIsStored", "OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls")
+SHARE_COORDINATOR: Final = (
+    *("TypeOK", "ConfirmedIsStored"),
+    *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
+)
 """What must hold of a share coordinator."""
 
 
@@ -81,6 +84,7 @@ class ShareGroupModel(Model):
     stored: str = "[start |-> 0, records |-> <<>>]"
     limit: int = 2
     locks: int = 3
+    queue: str = "FALSE"
     writes: int = 1
     failures: int = 0
     failovers: int = 0
@@ -100,6 +104,7 @@ class ShareCoordinatorModel(Model):
     leaders: str = "1..2"
     retries: int = 1
     reloads: int = 1
+    reversed: int = 0
 
     module: ClassVar[str] = "ShareCoordinator"
 

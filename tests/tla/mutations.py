@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
 State = Any
 """The state in a response: JSON."""
+
+Response = Any
+"""A response: JSON."""
 
 
 def _cells(state: State) -> Iterator[list[Any]]:
@@ -97,6 +101,48 @@ def _longer_batch(state: State) -> bool:
     return False
 
 
+def _in_state(falsify: Callable[[State], bool]) -> Callable[[Response], bool]:
+    return lambda response: falsify(response["state"])
+
+
+def _forget_letter(response: Response) -> bool:
+    for event in response["events"]:
+        if event[0] == "dlq":
+            response["events"].remove(event)
+            return True
+    return False
+
+
+def _longer_letter(response: Response) -> bool:
+    for kind, letter, answer in _with_two(response["events"]):
+        if kind == "dlq" and answer == "hold":
+            letter["last"] += 1
+            return True
+    return False
+
+
+def _hold_answered_letter(response: Response) -> bool:
+    for event in _with_two(response["events"]):
+        if event[0] == "dlq" and event[2] != "hold":
+            event[2] = "hold"
+            return True
+    return False
+
+
+def _forget_second_write(response: Response) -> bool:
+    events = response["events"]
+    for event, next_event in pairwise(events):
+        if event[0] == "dlq" and next_event[0] == "write":
+            events.remove(next_event)
+            return True
+    return False
+
+
+def _with_two(events: list[Any]) -> list[Any]:
+    """Return the events that say two things: what was asked, and what was answered."""
+    return [event for event in events if len(event) == 3]
+
+
 STATES: Final[Mapping[str, Callable[[State], bool]]] = MappingProxyType(
     {
         "SPSO too high": _number("start_offset", 1),
@@ -127,10 +173,31 @@ STATES: Final[Mapping[str, Callable[[State], bool]]] = MappingProxyType(
 )
 """What is changed in the state of one response; True if there was something to change."""
 
+LETTERS: Final[Mapping[str, Callable[[Response], bool]]] = MappingProxyType(
+    {
+        "record archived past the queue": _in_state(_first_cell("ARCHIVING", _put(0, "ARCHIVED"))),
+        "record on its way to the queue available": _in_state(_first_cell("ARCHIVING", _put(0, "AVAILABLE"))),
+        "pending write of a dead letter forgotten": _in_state(_first_cell("ARCHIVING", _put(4, ""), flags="o")),
+        "dead letter forgotten": _forget_letter,
+        "dead letter of a record too many": _longer_letter,
+        "answer of the queue forgotten": _hold_answered_letter,
+        "second write of a dead letter forgotten": _forget_second_write,
+    }
+)
+"""What is changed in one response of a group with a dead-letter queue; True if there was something to change."""
 
-def falsified(exchanges: list[tuple[Any, Any]], falsify: Callable[[State], bool]) -> Iterator[list[tuple[Any, Any]]]:
-    """Yield *exchanges* with one state changed, for each response where there is something to change."""
+
+WAYS: Final[Mapping[str, Callable[[Response], bool]]] = MappingProxyType(
+    {name: _in_state(falsify) for name, falsify in STATES.items()} | LETTERS
+)
+"""What is changed in one response; True if there was something to change."""
+
+
+def falsified(
+    exchanges: list[tuple[Any, Any]], falsify: Callable[[Response], bool]
+) -> Iterator[list[tuple[Any, Any]]]:
+    """Yield *exchanges* with one response changed, for each where there is something to change."""
     for place, (request, response) in enumerate(exchanges):
         changed = json.loads(json.dumps(response))
-        if request["op"] not in {"open", "initialize"} and changed.get("state") and falsify(changed["state"]):
+        if request["op"] not in {"open", "initialize"} and changed.get("state") and falsify(changed):
             yield [*exchanges[:place], (request, changed), *exchanges[place + 1 :]]

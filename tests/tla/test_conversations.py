@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from sharestate import KAFKA_4_3
+from sharestate import KAFKA_4_4
 from tests.tla.allowed import BUGS, exchanges, random_conversations, refused
 from tests.tla.conversations import Conversation, OutsideTheSpecificationError, Reason, of_exchanges, read
-from tests.tla.mutations import STATES, falsified
+from tests.tla.mutations import LETTERS, STATES, WAYS, falsified
 
 pytestmark = pytest.mark.tla
 
@@ -29,12 +29,20 @@ CRASHES: Final = frozenset(
         "ex-8.2-b",
     }
 )
-"""Recordings in which Kafka's class crashes, or forgets a pending write: what no profile copies (rule 24.2)."""
+"""Recordings in which Kafka 4.3.1's class crashes, or forgets a pending write: what no profile copies (rule 24.2)."""
+
+CRASHES_WITH_LETTERS: Final = frozenset({"dlq-B7-forgets-the-queue", "dlq-throws"})
+"""Those in which Kafka 4.4.0's class forgets dead letters, because the advance or the queue throws."""
 
 
-def recordings() -> list[Path]:
-    """Return the conversations with Kafka 4.3.1's class that are kept."""
-    return sorted([*(DATA / "kafka-tests").glob("*.jsonl"), *(DATA / "vectors").rglob("*.jsonl")])
+def recordings(*directories: str) -> list[Path]:
+    """Return the conversations with Kafka's class that are kept in *directories*."""
+    return sorted(path for directory in directories for path in (DATA / directory).rglob("*.jsonl"))
+
+
+def has_letters(conversation: Conversation) -> bool:
+    """Return whether dead letters are written in it."""
+    return any(step["op"] == "letters" for step in conversation.steps)
 
 
 def readable(paths: list[Path]) -> tuple[list[Conversation], list[Reason]]:
@@ -50,32 +58,42 @@ def readable(paths: list[Path]) -> tuple[list[Conversation], list[Reason]]:
 
 def test_recordings_are_allowed(tmp_path: Path) -> None:
     """What Kafka 4.3.1's class has done is allowed with its bugs switched on, but for its crashes."""
-    conversations, reasons = readable(recordings())
+    conversations, reasons = readable(recordings("kafka-tests", "vectors"))
 
     assert len(conversations) > 250
-    assert set(reasons) == {Reason.EARLY_LOCK, Reason.INITIALIZATION, Reason.MALFORMED, Reason.NOT_STORED}
+    assert set(reasons) == {Reason.INITIALIZATION, Reason.MALFORMED, Reason.NOT_STORED}
     assert {each.name for each in refused(conversations, tmp_path, BUGS)} == CRASHES
+
+
+def test_recordings_with_dead_letters_are_allowed(tmp_path: Path) -> None:
+    """What Kafka 4.4.0's class has done is allowed, and its dead letters are, but where the queue is forgotten."""
+    conversations, reasons = readable(recordings("kafka-tests-4.4", "vectors-4.4"))
+
+    assert len(conversations) > 180
+    assert sum(has_letters(each) for each in conversations) > 25
+    assert set(reasons) == {Reason.INITIALIZATION}
+    assert {each.name for each in refused(conversations, tmp_path, BUGS)} == CRASHES_WITH_LETTERS
 
 
 @pytest.mark.parametrize("bugs", [BUGS, ()], ids=["as Kafka", "healed"])
 def test_random_conversations_are_allowed(bugs: tuple[str, ...], tmp_path: Path) -> None:
-    """What the library does at random, with Kafka's bugs and without them, is allowed."""
-    profile = KAFKA_4_3 if bugs else KAFKA_4_3.healed
-    conversations = random_conversations(profile, range(300))
+    """What the library does at random, with Kafka's bugs and without them, is allowed; half have a dead-letter queue."""
+    conversations = random_conversations(KAFKA_4_4 if bugs else KAFKA_4_4.healed, range(300))
 
     assert len(conversations) > 200
+    assert sum(map(has_letters, conversations)) >= 30
     assert refused(conversations, tmp_path, bugs) == []
 
 
 def test_falsified_conversations_are_refused(tmp_path: Path) -> None:
-    """Of each way to falsify an answer none is allowed: 24 ways, each in up to five conversations."""
-    lives = [json.loads(json.dumps(life)) for life in exchanges(KAFKA_4_3, range(60))]
+    """Of each way to falsify an answer none is allowed, each in up to five conversations: 7 are of dead letters."""
+    lives = [json.loads(json.dumps(life)) for life in exchanges(KAFKA_4_4, range(60))]
     conversations = [
         of_exchanges(way, falsified_life)
-        for way, falsify in STATES.items()
+        for way, falsify in WAYS.items()
         for falsified_life in islice(chain.from_iterable(islice(falsified(life, falsify), 1) for life in lives), 5)
     ]
 
-    assert {each.name for each in conversations} == STATES.keys()
-    assert len(STATES) == 24
+    assert {each.name for each in conversations} == WAYS.keys()
+    assert (len(STATES), len(LETTERS)) == (24, 7)
     assert len(refused(conversations, tmp_path, BUGS)) == len(conversations)

@@ -28,6 +28,10 @@ _REFRESHED_S: Final = 0.5
 """The time between two looks at how far the job is. [s]"""
 
 _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
+    # A bound in bytes makes Spark measure a batch, column by column, after each row of it. The number of rows is that
+    # which its reader of Parquet has in memory anyway.
+    "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
+    "spark.sql.execution.arrow.maxRecordsPerBatch": 4096,
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

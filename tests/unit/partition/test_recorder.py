@@ -1,5 +1,7 @@
 """The transitions that a share partition records, if it was asked to."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from sharestate import ErrorCode, InvalidRequestError, PersistedState, SharePartition, StateBatch, Transition
@@ -22,7 +24,7 @@ def recording(*, limit: int = 5) -> Scene:
     return Scene(record_transitions=True, limit=limit).load()
 
 
-def lines(transitions: tuple[Transition, ...]) -> list[str]:
+def lines(transitions: Iterable[Transition]) -> list[str]:
     """Write down transitions: range, cause, what the records are now, and the write that carries them."""
     return [
         f"{first}-{last} {cause.value}: {state.name}/{count}/{member or '-'}{'*' * is_pending}"
