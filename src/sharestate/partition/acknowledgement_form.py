@@ -34,8 +34,7 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
             return batches
     except (TypeError, ValueError, LookupError, OverflowError):  # an entry is no triple, or its types have no length
         pass
-    for index, batch in enumerate(batches):
-        _expect_form(batch, f"batches[{index}]")
+    _refuse_first(batches)
     return batches
 
 
@@ -64,6 +63,12 @@ def _are_well_formed(batches: tuple[AcknowledgementBatch, ...]) -> bool:
 def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed
     """Return whether *types* are acknowledge types for each of *size* offsets; more do no harm."""
     return size <= len(types) <= MAX_TYPES and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
+
+
+def _refuse_first(batches: Iterable[Any]) -> None:
+    """Raise the error for the first of *batches* that does not make sense, whatever the caller has passed."""
+    for index, batch in enumerate(batches):
+        _expect_form(batch, f"batches[{index}]")
 
 
 def _expect_form(batch: Any, where: str) -> None:  # noqa: ANN401 - whatever the caller has passed
