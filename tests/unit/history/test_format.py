@@ -287,6 +287,22 @@ def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
     assert (error.field, error.message) == ("seq", "expected int64, got int32")
 
 
+@pytest.mark.parametrize("type_", [pa.int64(), pa.list_(pa.string())])
+def test_text_is_text_of_any_width(type_: pa.DataType) -> None:
+    """Whatever else stands in its place is refused, and so is what is no list where one has to be."""
+    at = EVENT_SCHEMA.get_field_index("member_id")
+    for text in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+        expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", text)))
+    with pytest.raises(HistoryError) as caught:
+        expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", type_)))
+    assert (caught.value.field, caught.value.message) == ("member_id", f"expected string, got {type_}")
+
+    request = EVENT_SCHEMA.field("request").type
+    fields = [pa.field(field.name, pa.int64() if field.name == "batches" else field.type) for field in request]
+    with pytest.raises(HistoryError, match=r"request\.batches: expected list<.*, got int64"):
+        expect_columns(EVENT_SCHEMA.set(EVENT_SCHEMA.get_field_index("request"), pa.field("request", pa.struct(fields))))
+
+
 def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:
     """Columns that came to the format later may be missing; the others may not, wherever they stand."""
     lacking = pa.schema([field for field in EVENT_SCHEMA if field.name not in {each.name for each in MAY_LACK}])
@@ -301,7 +317,12 @@ def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "problem"),
-    [([], "the column is missing"), ([pa.field("offset", pa.int32())], "expected int64, got int32")],
+    [
+        ([], "the column is missing"),
+        ([pa.field("offset", pa.int32())], "expected int64, got int32"),
+        ([pa.field("offset", pa.string())], "expected int64, got string"),
+        ([pa.field("offset", pa.list_(pa.int64()))], "expected int64, got list<item: int64>"),
+    ],
 )
 def test_a_field_of_a_struct_is_missed(fields: list[pa.Field], problem: str) -> None:
     """So is one of another type: by its name, with that of the struct."""

@@ -102,22 +102,25 @@ def test_places_of_real_runs_are_explained(name: str) -> None:
     assert (report.moves, report.explained.undecided_fetches, budgets[0].spent) == COSTS[name]
 
 
-@pytest.mark.parametrize(("is_accepted", "verdict"), [(False, Verdict.BOUND_REACHED), (True, Verdict.CONTRADICTION)])
-def test_a_move_proves_nothing_of_the_records_in_flight(*, is_accepted: bool, verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("accepted", "verdict"), [(0, Verdict.BOUND_REACHED), (3, Verdict.BOUND_REACHED), (4, Verdict.CONTRADICTION)]
+)
+def test_a_move_proves_nothing_of_the_records_in_flight(*, accepted: int, verdict: Verdict) -> None:
     """
     A fetch acquires what another member has, and before that a fetch was moved: the one without records came after it.
 
-    That move may be wrong as long as its records are in flight.
+    That move may be wrong as long as one of its records is in flight.
     """
     life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(60, 2, "m1", 1)
     life.fetches(63, 2, "m2", 1, (0, 3, 1))
-    if is_accepted:
-        life.acknowledges(100, 5, "m2", 2, (0, 3, 1), None)
-        life.writes(102, 101, (0, 4), (0, 3, 2, 1))
-    life.fetches(300, 2, "m3", 1, (0, 3, 2))
+    if accepted:
+        life.acknowledges(100, 5, "m2", 2, (0, accepted - 1, 1), None)
+        each = [(offset, offset, 2, 1) for offset in range(accepted)]
+        life.writes(102, 101, (0, accepted), *([(0, 3, 2, 1)] if accepted > 3 else each))
+    life.fetches(300, 2, "m3", 1, (3, 3, 2))
 
     own = [*enumerate(life.events, 2)]
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
@@ -199,6 +202,26 @@ def test_sums_that_are_left_untried_prove_nothing(others: int, verdict: Verdict)
     life.fetches(300, 2, "m2", 1, (0, 3, 2))
     request = {**(life.events[-1].request or {}), "max_records": 5_000, "partitions": 2, "others": (others,)}
     life.events[-1] = life.events[-1]._replace(request=request)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
+
+
+@pytest.mark.parametrize(("appended", "verdict"), [(30, Verdict.CONTRADICTION), (60, Verdict.BOUND_REACHED)])
+def test_steps_that_are_too_far_back_to_be_moved_prove_nothing(appended: int, verdict: Verdict) -> None:
+    """A request without records lasts until another one has acquired what a third holds; much was appended meanwhile."""
+    life = HandMadeLife()
+    life.reads(1, 100, 0)
+    life.appends(2, 0, 3)
+    life.fetches(4, 1, "m3", 1, (0, 3, 1))
+    life.acknowledges(20, 121, "m1", 1, (0, 3, 1), "invalid_record_state")
+    life.fetches(20, 121, "m1", 1)
+    life.events[-1] = life.events[-1]._replace(request={**(life.events[-1].request or {}), "min_bytes": 0})
+    for number in range(appended):
+        life.appends(21 + number / 2, 4 + number, 4 + number)
+    life.fetches(100, 2, "m2", 1, (0, 3, 2))
 
     own = [*enumerate(life.events, 2)]
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
