@@ -221,7 +221,7 @@ spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library f
 	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.library_zip build/sharestate-spark.zip))
 
 # Versions that the machine does not have are skipped. What replays brokers' logs says the same with each of them, and the
-# budget is three minutes for two versions.
+# budget is four minutes for two versions at once.
 REPLAYED := bench broker_log explain log_check report
 test-pythons: TESTS ?= tests/unit $(REPLAYED:%=--ignore=tests/unit/%)
 test-pythons: dist ## Run unit tests against the wheel with each other supported version of Python, but replays of logs; TESTS=
@@ -326,10 +326,10 @@ dist: $(READY)
 NOTEBOOKS := examples/kip_tables.ipynb examples/sizing.ipynb
 docs: $(READY) ## Build the documentation into build/docs, with the notebooks, and run its examples
 	$(call judge,docs, \
-	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html docs build/docs); \
+	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html -d build/doctrees docs build/docs); \
 	  $(call step,the notebooks, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
 	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= $(NOTEBOOKS)); \
-	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
+	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest -d build/doctrees docs build/doctest))
 
 diagrams: $(READY) ## Make the pages and diagrams of docs that are made from code and data
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
@@ -429,7 +429,7 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --no-compile --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
 	@touch $@
 
 $(MUTATION_READY): $(READY)

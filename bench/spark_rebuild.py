@@ -24,6 +24,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench.tables import table
 from sharestate import SharePartitionKey, StateBatch
+from sharestate.cli.spark_job import SETTINGS
 from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, encode_record
 from sharestate.state_topic import StateTopic, TopicRecord
 
@@ -144,11 +145,8 @@ def session(scratch: str, master: str = "local[*]") -> SparkSession:
     settings = {
         "spark.driver.memory": "2g",
         "spark.local.dir": scratch,
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # see docs/spark.md, Fixed costs
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
         "spark.sql.files.maxPartitionBytes": "16m",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        **SETTINGS,
     }
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()
 

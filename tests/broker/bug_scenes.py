@@ -60,7 +60,7 @@ QUEUE: Final = MappingProxyType({"errors.deadletterqueue.topic.name": LETTERS})
 """Settings of a group with a dead-letter queue."""
 
 BROKER: Final = MappingProxyType(CLEANER)
-"""Settings of a broker."""
+"""Settings of a broker whose cleaner is quick; nothing else differs."""
 
 SLOW: Final = MappingProxyType({"share.coordinator.append.linger.ms": "2000"})
 """Settings of a broker whose share coordinator waits for 2 s before it carries out a write."""
@@ -290,7 +290,7 @@ def lower_count_not_stored(place: Place) -> Iterator[str]:
         many, few = first.some(ONE_BATCH), second.some(ONE_BATCH)
         by_turns = ACCEPT, REJECT
         with _said_meanwhile(first, many, *by_turns * (len(many) // 2)):
-            yield "The write takes 2 s and fails: the state topic only takes small batches. Meanwhile 10-12 are accepted."
+            yield "The write takes 2 s, and fails: the state topic takes small batches. Meanwhile 10-12 are accepted."
             _bound_state_records(place, FEW_RANGES)
             _say(second, few, ACCEPT, (10, 12))
         _bound_state_records(place, ANY_RECORD)

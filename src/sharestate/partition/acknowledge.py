@@ -56,9 +56,9 @@ def acknowledge(state: PartitionState, member_id: str, requests: Sequence[Acknow
 
 def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBatch) -> tuple[Batch, Cell, Input] | None:
     """
-    Return the batch, the cell and the input of *request* if it is of one record of a split batch, or of a whole one.
+    Return batch, cell and input of *request* if it is of a whole batch, or of one record of a split one (rule 8.1).
 
-    Most requests are (rule 8.1).
+    Most requests are.
 
     Returns:
         None if it reports something else, renews or is to be refused: it is a range.
@@ -263,8 +263,8 @@ class _Acknowledgement:
             those entries are judged one after the other.
         """
         firsts, _, columns = zip(*requests, strict=True)
-        types, offsets = tuple(chain.from_iterable(columns)), as_range(firsts)
-        kinds = set(types)
+        types = columns[0] * len(columns) if _are_the_same(columns) else tuple(chain.from_iterable(columns))
+        kinds, offsets = set(types), as_range(firsts)
         if not _WITHOUT_RENEW.keys() >= kinds or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
             return False
         part = batch.pick(offsets)
@@ -276,8 +276,15 @@ class _Acknowledgement:
 
 def _are_singles(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> bool:
     """Return whether all *requests* report one record each within low..high; C code looks at column after column."""
-    firsts, lasts, types = zip(*requests, strict=True)
-    return firsts == lasts and low <= min(firsts) and max(firsts) <= high and sum(map(len, types)) == len(types)
+    firsts, lasts, columns = zip(*requests, strict=True)
+    if firsts != lasts or min(firsts) < low or max(firsts) > high:
+        return False
+    return len(columns[0]) == 1 if _are_the_same(columns) else sum(map(len, columns)) == len(columns)
+
+
+def _are_the_same(columns: tuple[Sequence[int], ...]) -> bool:
+    """Return whether the types of all entries are the same tuple: most often they are, and looking is quick."""
+    return type(columns[0]) is tuple and columns.count(columns[0]) == len(columns)
 
 
 def _refusal_of(cell: Cell, offset: int) -> InvalidRecordStateError:

@@ -62,7 +62,7 @@ def commit(state: PartitionState, pending: PendingWrite, write: int | None, *, a
     # rule 1.5, step 1
     for batch, first_offset, last_offset in pending.ranges:
         is_one = first_offset == last_offset or not batch.is_split
-        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to tally
+        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to count
             after = cell.committed()
             state.release_lock(cell, 1)
             state.put_cell(batch, first_offset, after)

@@ -256,6 +256,7 @@ def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
 
 
 def _issued(state: PartitionState, content: WriteContent | None, pending: PendingWrite) -> Effects:
+    # rule 16
     if content is None:
         return WAKE if commit(state, pending, None) else NOTHING
     return with_writes((issue_content(state, content, pending),))
