@@ -20,13 +20,13 @@ def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
     assert checked.actions
 
 
-@pytest.mark.parametrize("bug", STALLS)
-def test_stalls_are_found_as_what_never_ends(bug: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bug", "last"), [("F1", "Confirm"), ("F7", "Fetch")])  # the others: python -m tests.tla
+def test_stalls_are_found_as_what_never_ends(bug: str, last: str, tmp_path: Path) -> None:
     """Where a share partition stalls, the log is never done though members go on: a few steps, then nothing more."""
     checked = STALLS[bug].check(tmp_path)
 
     assert checked.violated == SOME_DAY
-    assert checked.actions[-1] == LAST_STEPS[bug]
+    assert checked.actions[-1] == last
 
 
 @pytest.mark.parametrize(("queue", "types"), [("FALSE", '{"accept"}'), ("TRUE", '{"reject"}')])
