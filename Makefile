@@ -48,7 +48,8 @@ LOGGED := tests/data/broker-log/k431-seq
 REPLAY := $(BIN)/sharestate replay --known-differences tests/data/known-differences.json
 
 # Few tests take long, so a process that is done takes over from the others.
-PYTEST := -q -m 'not oracle and not broker and not spark and not clients and not tla' --numprocesses auto --maxprocesses 4 --dist worksteal
+ALONE := -q -m 'not oracle and not broker and not spark and not clients and not tla'
+PYTEST := $(ALONE) --numprocesses auto --maxprocesses 4 --dist worksteal
 
 # WHEEL=1 tests the wheel in an environment of its own, where the examples in docstrings are those of what is installed.
 test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the documentation, in parallel; WHEEL=1
@@ -134,15 +135,15 @@ mutation: $(MUTATION_READY) ## Change the source in small ways, and see tests no
 	  $(call step,mutants, $(BIN)/python -m tests.mutation $(PACKAGES) --seed $(SEED) $(if $(SAMPLE),--sample $(SAMPLE)) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(AGAIN),--again $(AGAIN)) $(if $(KEEP),--keep '$(KEEP)')))
 
-# They wait more than they work, as those of clients do: each release has a process.
+# They wait more than they work, as those of clients do: each release has a process, and so have brokers of single tests.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
-	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 2 --dist loadgroup --durations 8 tests/broker))
+	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 4 --dist loadgroup --durations 8 tests/broker))
 
-# They wait more than they work. Each process starts a broker of its own.
+# They wait more than they work: each broker has a process.
 test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours
 	$(call judge,test-clients, \
-	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients --numprocesses 2 $(if $(TARGET),-k '$(TARGET)') tests/clients))
+	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients --numprocesses 4 --dist loadgroup $(if $(TARGET),-k '$(TARGET)') tests/clients))
 
 # The same seed writes the same script, as long as brokers answer alike.
 conformance-scripts: $(READY) ## Record the scripts that sharestate conform asks of brokers, at Kafka 4.2.1 to 4.4.0
@@ -175,7 +176,8 @@ broker-runs: $(READY) ## Put brokers under load, and keep what they leave: reque
 	  $(BIN)/python -m tests.broker.runs $(RUN) '$(OUT)' --kafka $(KAFKA) --seed $(SEED)))
 
 # PySpark is large, so it has an environment of its own; types are checked against it too.
-SPARK_PYTEST := -q -p no:cacheprovider -m spark --durations 5
+# Half of the time one program or another starts Java, so a file runs beside another, each process with a session.
+SPARK_PYTEST := -q -p no:cacheprovider -m spark --numprocesses 2 --dist loadfile --durations 8
 test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect, on a cluster and beside a broker; TESTS=
 	$(call judge,test-spark, \
 	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark src/sharestate/cli/spark.py tests/spark); \
@@ -219,12 +221,12 @@ spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library f
 	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.library_zip build/sharestate-spark.zip))
 
 # Versions that the machine does not have are skipped. What replays brokers' logs says the same with each of them, and the
-# budget is three minutes for two versions.
+# budget is four minutes for two versions at once.
 REPLAYED := bench broker_log explain log_check report
 test-pythons: TESTS ?= tests/unit $(REPLAYED:%=--ignore=tests/unit/%)
 test-pythons: dist ## Run unit tests against the wheel with each other supported version of Python, but replays of logs; TESTS=
 	$(call judge,test-pythons, $(call step,the wheel with other versions of Python, \
-	  $(BIN)/python tests/packaging/against_wheel.py others $(PYTEST) $(TESTS)))
+	  $(BIN)/python tests/packaging/against_wheel.py others $(ALONE) $(TESTS)))
 
 # By unit tests only: what random sequences happen to reach need not be judged by anybody.
 CORE := */sharestate/coordinator/*,*/sharestate/partition/*,*/sharestate/values/*
@@ -324,10 +326,10 @@ dist: $(READY)
 NOTEBOOKS := examples/kip_tables.ipynb examples/sizing.ipynb
 docs: $(READY) ## Build the documentation into build/docs, with the notebooks, and run its examples
 	$(call judge,docs, \
-	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html docs build/docs); \
+	  $(call step,sphinx html, $(BIN)/python -m sphinx -q -n -W --keep-going -b html -d build/doctrees docs build/docs); \
 	  $(call step,the notebooks, $(BIN)/python -m nbconvert --log-level=ERROR --to html --output-dir build/docs \
 	    --HTMLExporter.mathjax_url= --HTMLExporter.require_js_url= $(NOTEBOOKS)); \
-	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest docs build/doctest))
+	  $(call step,sphinx doctest, $(BIN)/python -m sphinx -q -n -W --keep-going -b doctest -d build/doctrees docs build/doctest))
 
 diagrams: $(READY) ## Make the pages and diagrams of docs that are made from code and data
 	$(call judge,diagrams, cd docs; ../$(BIN)/python -m generate)
@@ -427,7 +429,7 @@ $(READY): pyproject.toml
 	@echo "== installing sharestate and its tools into .venv"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
+	@$(BIN)/python -m pip install --quiet --no-compile --editable '.[broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing]' --group dev
 	@touch $@
 
 $(MUTATION_READY): $(READY)

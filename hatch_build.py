@@ -20,10 +20,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 INTERPRETED: Final = {
     "__init__.py": "a package has to be found before anything of it is loaded",
-    "acknowledgement_form.py": "it judges what users pass, whose annotations mypyc would believe",
     "outlook.py": "mypyc keeps no docstrings of named tuples, and users see these",
     "share_partition.py": "users derive classes from it, and pass what it has to refuse with an error of its own",
-    "snapshots.py": "as acknowledgement_form.py",
+    "snapshots.py": "it judges what users pass, whose annotations mypyc would believe",
     "views.py": "as outlook.py",
 }
 """The modules of ``partition`` that stay as they are, and why."""

@@ -1,19 +1,20 @@
 """
 The rows of the table of record: what is counted, and how often it is done for one count.
 
-Beside the workloads there are those that record transitions, the replay of a history and the commands of share
-partitions that it gives, and batches that the KIP's write policy writes while others are pending: both rows of the last
-two pairs should stay close to each other.
+Beside the workloads there are those that record transitions, one whose caller goes through them, the replay of a
+history and the commands of share partitions that it gives, and batches that the KIP's write policy writes while others
+are pending: both rows of the last two pairs should stay close to each other.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bench.partitions import ACCEPT, acquire, opened
-from bench.workloads import READINGS, RUNS, WORKLOADS, as_read, repeated
+from bench.workloads import READINGS, RECORDS, RUNS, WORKLOADS, as_read, repeated
 from sharestate import KIP_932, AcknowledgementBatch
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 RECORDING: Final = "recording transitions"
 """A workload whose writes are read as runs, and whose transitions are recorded."""
+
+_TYPES: Final = "one entry, 500 types"
 
 _EVENTS: Final = 500
 """The length of the history that is replayed. [events]"""
@@ -48,6 +51,23 @@ class Row(NamedTuple):
 
 def _workload(name: str, times: int, *, reading: str = RUNS, recording: bool = False) -> Iterator[Callable[[], object]]:
     return repeated(name, reading=reading, recording=recording, times=times)
+
+
+def _transitions_looked_at(name: str, times: int) -> Iterator[Callable[[], object]]:
+    """Yield what does a workload that makes one call, and goes through all transitions: they are made only then."""
+    calls, _ = WORKLOADS[name]
+    partition = opened(recording=True)
+
+    def run() -> None:
+        for first in range(0, RECORDS * times, RECORDS):
+            (batches,) = calls(first)
+            acquired = acquire(partition, first, RECORDS)
+            acknowledged = partition.acknowledge("m0", batches, now_ms=0)
+            (write,) = acknowledged.writes
+            for effects in (acquired, acknowledged, partition.write_succeeded(write.number)):
+                deque(effects.transitions, 0)
+
+    yield run
 
 
 def _commands(times: int) -> Iterator[Callable[[], object]]:
@@ -99,6 +119,7 @@ OF_RECORD: Final[Mapping[str, Row]] = MappingProxyType(
             as_read(name, RECORDING): Row(partial(_workload, name, recording=True), times)
             for name, (_, times) in WORKLOADS.items()
         },
+        as_read(_TYPES, f"{RECORDING}, each looked at"): Row(partial(_transitions_looked_at, _TYPES), 20),
         "an event of a history: the share partition's own commands": Row(_commands, 6, _EVENTS),
         "an event of a history: replayed": Row(_replay, 6, _EVENTS),
         **{

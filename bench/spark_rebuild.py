@@ -24,6 +24,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from bench.tables import table
 from sharestate import SharePartitionKey, StateBatch
+from sharestate.cli.spark_job import SETTINGS
 from sharestate.coordinator import ShareSnapshot, ShareUpdate, StateRecord, encode_record
 from sharestate.state_topic import StateTopic, TopicRecord
 
@@ -145,8 +146,7 @@ def session(scratch: str, master: str = "local[*]") -> SparkSession:
         "spark.driver.memory": "2g",
         "spark.local.dir": scratch,
         "spark.sql.files.maxPartitionBytes": "16m",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
+        **SETTINGS,
     }
     return SparkSession.builder.master(master).config(map=settings).getOrCreate()
 

@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 SHARE_PARTITIONS: Final = 2000
 HOT_PERCENT: Final = 10
-PARTITIONS: Final = 8
+PARTITIONS: Final = 2 * (os.cpu_count() or 1)
 SETTINGS: Final = ReplaySettings()
-GOALS: Final = {"cpu": 1.35, "wall": 1.0}
+GOALS: Final = {"cpu": 1.25, "wall": 1.0}
 """The most that Spark may take of what the plain loop takes. [ratio]"""
 
 PEAK_GOAL_MIB: Final = 250
 """The most memory that a worker may ever have had. [MiB]"""
 
-GROWTH_TASKS: Final = (1, 2, 4)
-GROWTH_EVENTS: Final = (0.25, 1, 4)
+GROWTH_TASKS: Final = (1, 2)
+GROWTH_EVENTS: Final = (0.05, 0.5, 5)
 """The numbers of events, as parts of those that were asked for."""
 
 DAY_EVENTS: Final = 10**10
@@ -65,6 +65,9 @@ class Cost(NamedTuple):
     rows: dict[str, int]
     """The number of rows of each kind."""
 
+    java: float = 0
+    """What of it Java has worked; the rest is Python's. [s]"""
+
 
 # ---- processes
 
@@ -83,9 +86,9 @@ def descendants() -> list[int]:
     return found
 
 
-def cpu_of_descendants() -> float:
-    """Return the time that processors have worked for the processes below this one, ended ones included. [s]"""
-    stats = (_stat(Path(f"/proc/{process}/stat")) for process in descendants())
+def cpu_of_descendants(program: str = "") -> float:
+    """Return the time that processors have worked for the processes below this one that run *program*, or all. [s]"""
+    stats = (_stat(process) for each in descendants() if program in _name(process := Path(f"/proc/{each}/stat")))
     return sum(sum(map(int, fields[11:15])) for fields in stats if fields) * _TICK_S
 
 
@@ -101,6 +104,14 @@ def peak_of_workers() -> float:
         if b"pyspark.daemon" in command and (found := re.search(r"VmHWM:\s+(\d+) kB", status)):
             peaks.append(int(found[1]) / 1024)
     return max(peaks)
+
+
+def _name(file: Path) -> str:
+    """Return the name of a process."""
+    try:
+        return file.read_text().partition("(")[2].rpartition(")")[0]
+    except OSError:
+        return ""
 
 
 def _stat(file: Path) -> list[str]:
@@ -128,9 +139,11 @@ def on_spark(spark: SparkSession, source: Path, target: Path) -> Cost:
         replay(events, outputs=SETTINGS.outputs, partitions=PARTITIONS).write(str(target))
         return {}
 
+    java = cpu_of_descendants("java")
     cost = _measured(lambda: _own_cpu() + cpu_of_descendants(), run)
+    java = cpu_of_descendants("java") - java
     rows = spark.read.parquet(str(target)).groupBy("kind").count().collect()
-    return cost._replace(rows={row["kind"]: row["count"] for row in rows})
+    return cost._replace(rows={row["kind"]: row["count"] for row in rows}, java=java)
 
 
 def _own_cpu() -> float:
@@ -199,11 +212,12 @@ def report(found: dict[str, Any]) -> Iterator[str]:
             (
                 str(number) if number else "cold",
                 *((f"{beside.wall:.1f}", f"{beside.cpu * per_event:.1f}") if beside else ("", "")),
-                *(f"{cost.wall:.1f}", f"{cost.cpu * per_event:.1f}"),
+                *(f"{cost.wall:.1f}", f"{cost.cpu * per_event:.1f}", f"{cost.java * per_event:.1f}"),
                 *((f"{cost.cpu / beside.cpu:.2f}", f"{cost.wall / beside.wall:.2f}") if beside else ("", "")),
             )
         )
-    head = ("round", "plain, s", "CPU µs/event", "Spark, s", "CPU µs/event", "ratio of CPU", "ratio of time")
+    times = ("plain, s", "CPU µs/event", "Spark, s", "CPU µs/event", "of it Java")
+    head = ("round", *times, "ratio of CPU", "ratio of time")
     yield f"{found['events']:,} events, {found['master']}, {os.cpu_count()} processors"
     yield ""
     yield from table(head, rows)
@@ -264,8 +278,7 @@ def ratios(found: dict[str, Any]) -> tuple[float, float]:
 
 def growth(events: int, rounds: int) -> Iterator[str]:
     """Yield what tasks and events change, each measured by a process of its own."""
-    runs = [(events, f"local[{tasks}]") for tasks in GROWTH_TASKS]
-    runs += [(int(events * part), "local[*]") for part in GROWTH_EVENTS]
+    runs = [(int(events * part), f"local[{tasks}]") for part in GROWTH_EVENTS for tasks in GROWTH_TASKS]
     rows = []
     for count, master in runs:
         with waiting(f"{count:,} events, {master}"):
@@ -302,7 +315,7 @@ def main() -> None:
     parser.add_argument(
         "--growth",
         action="store_true",
-        help="measure 1, 2, 4 tasks, and a quarter of the events, all, and four times as many",
+        help="measure a twentieth, half and five times as many events, each by 1 and by 2 tasks at a time",
     )
     parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
     chosen = parser.parse_args()

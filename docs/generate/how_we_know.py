@@ -21,6 +21,10 @@ the code. The library is compared with
 - **its own invariants**: after every step of random sequences each of them holds (`partition/invariants.py` for the
   state, `testing/protocol/always.py` for requests and responses), a restored snapshot behaves identically, and the
   recorded transitions add up to the state;
+- **every state of small share groups**: by the rules of releases without their bugs nothing is lost, nothing is
+  delivered after it was accepted, and nothing stalls, in any of 1.5 million states of two members and three records,
+  with a write that fails and another leader ([explore](explore.md#larger-ones)); ten bugs of Kafka are found so, each
+  switched on alone;
 - **what a crash leaves**: the file of a `SqlitePersister`, cut off at each frame and inside it, torn as a disk may tear
   it, and written by processes that are killed, has what was answered, at most one request more, and no part of one
   (`make crash`);

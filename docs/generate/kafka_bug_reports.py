@@ -27,12 +27,14 @@ and a persister that the test answers; [StateShard]({SOURCE}/src/org/apache/kafk
 `ShareCoordinatorShard` that replays its records at once. `"15-19"` is what a fetch has acquired. The names of methods
 below are those of Kafka 4.4.0 where nothing else is said.
 
-Where a bug could be shown on a broker, there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
-them, a minute for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show it;
-`--kafka` names another release. The lines are shortened: group, topic, limits and nesting are left out, and state
-batches that follow each other are one range; 0 is AVAILABLE, 2 ACKNOWLEDGED, 4 ARCHIVED. What F3 and C2
-need of a persister, that it retries late, is sent by hand there. The others were not led to on a broker: they need a
-queue that fails, a compaction, or a moment that nobody can choose from outside.
+Each bug was shown on a broker, too: there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
+them, a few minutes for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show
+it; `--kafka` names another release. The lines are shortened: group, topic, limits and nesting are left out, and state
+batches that follow each other are one range; 0 is AVAILABLE, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED.
+DESCRIBE_SHARE_GROUP_OFFSETS is what `kafka-share-groups.sh --describe` asks. What F3 and C2 need of a persister, that
+it retries late, is sent by hand there. In B23 to B26 the share coordinator waits for 2 s before it writes
+(`share.coordinator.append.linger.ms`), as a busy one may. A write fails there since it is larger than the
+`max.message.bytes` of the state topic, which is lowered for a while; any other error would do.
 
 The proposed changes are prose, and were tried once by hand on the sources of 4.4.0: with all of them together all tests
 here pass. The leader was then asked what the 167 recorded tests of `SharePartitionTest` of 4.4.0 ask: six show another

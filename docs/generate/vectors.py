@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import sharestate
 from generate.citations import headings
-from sharestate import KAFKA_4_3, KAFKA_4_4
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4
 from sharestate.conversation import Level, ReplayVerdict, replay
 from sharestate.conversation.replay import NOT_SENT, read_known_differences
 from sharestate.conversation.traces import open_trace
@@ -17,24 +17,15 @@ from sharestate.conversation.traces import open_trace
 DATA: Final = Path(__file__).parents[2] / "tests/data"
 FILE: Final = Path(sharestate.__file__).parent / "conformance/vectors.jsonl.gz"
 
-RELEASES: Final = {"4.3.1": ("4.2.2", "4.3.1", "4.4.0"), "4.4.0": ("4.4.0",)}
-"""The releases that answer so what was recorded of each: both others answer what 4.3.1 was asked as 4.3.1 does."""
-
-NOT_IN_4_2: Final = frozenset(
-    {
-        "testDynamicDeliveryCountDecreaseCausesArchival",
-        "testDynamicPartitionMaxRecordLocksDecreaseBelowInFlightAffectsMaxRecordsToAcquire",
-        "testDynamicPartitionMaxRecordLocksExactBoundary",
-        "testDynamicPartitionMaxRecordLocksIncrease",
-        "testRenewAcknowledgeDisabledWithCompleteBatchAck",
-        "testRenewAcknowledgeDisabledWithPerOffsetAck",
-    }
-)
+RELEASES: Final = {"4.2.2": ("4.2.2",), "4.3.1": ("4.2.2", "4.3.1", "4.4.0"), "4.4.0": ("4.4.0",)}
 """
-What 4.3.1 was asked and 4.2.2 answers otherwise: settings that change while a share partition is in use (rule 1).
+The releases that answer so what was recorded of each: both others answer what 4.3.1 was asked as 4.3.1 does.
 
-The oracle of 4.2.2 is asked each of them.
+4.2.2 answers some of it otherwise, where settings change while a share partition is in use (rule 1), and has
+recordings of its own.
 """
+
+HEALED: Final = {"4.2.2": KAFKA_4_2.healed, "4.3.1": KAFKA_4_3.healed, "4.4.0": KAFKA_4_4.healed}
 
 UNASKED: Final = {
     "21.6": "a conversation does not show what the dead-letter queue writes",
@@ -47,6 +38,7 @@ UNASKED: Final = {
 FOLDERS: Final = (
     ("vectors", "4.3.1"),
     ("kafka-tests", "4.3.1"),
+    ("vectors-4.2", "4.2.2"),
     ("vectors-4.4", "4.4.0"),
     ("kafka-tests-4.4", "4.4.0"),
 )
@@ -151,18 +143,28 @@ def _vector(file: Path, release: str) -> dict[str, Any]:
     accident = row.reason if row is not None and row.row != "fire_lock" else None
     return {
         "name": name if release == "4.3.1" else f"{name} ({release})",
-        "source": f"SharePartition of Kafka {release}" + (f", its test {name}" if name.startswith("test") else ""),
-        "releases": [each for each in RELEASES[release] if each != "4.2.2" or name not in NOT_IN_4_2],
+        "source": f"SharePartition of Kafka {release}"
+        + (f", {_whose(release)} {name}" if name.startswith("test") else ""),
+        "releases": [each for each in RELEASES[release] if each == release or not _has_own(name, each)],
         "rules": [] if accident else _rules(file, name, release),
         "accident": accident,
         "exchanges": [[step.request, step.response] for step in steps],
     }
 
 
+def _whose(release: str) -> str:
+    """Return whose test was recorded of *release*."""
+    return "the test of 4.3.1" if release == "4.2.2" else "its test"
+
+
+def _has_own(name: str, release: str) -> bool:
+    """Return whether *release* has answered otherwise what 4.3.1 was asked, and was recorded."""
+    return release == "4.2.2" and (DATA / "vectors-4.2" / f"{name}.jsonl").exists()
+
+
 def _rules(file: Path, name: str, release: str) -> list[str]:
     """Return the rules of a recording: rule 24.1 alone if it shows a bug, which those who have healed it do not."""
-    healed = KAFKA_4_3.healed if release == "4.3.1" else KAFKA_4_4.healed
-    row = replay(file, healed, Level.OBSERVABLE)
+    row = replay(file, HEALED[release], Level.OBSERVABLE)
     if row.verdict is ReplayVerdict.FAILED and not _needs_early_locks(file):
         return ["24.1"]
     return list(rules_by_name(name))

@@ -39,14 +39,19 @@ SETTINGS: Final = MappingProxyType(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Have a process of its own for each release, which starts its broker once; other tests stay with their files."""
+    """
+    Have one process for all tests of the broker of a release that they share, which so is started once.
+
+    Tests with brokers of their own stay with those of their file and release, in any process.
+    """
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
-        if item.path.parent == Path(__file__).parent:
-            given = getattr(getattr(item, "callspec", None), "params", {})
-            release = next((release for release in RELEASES if release in given.values()), None)
-            item.add_marker(pytest.mark.xdist_group(release or item.path.name))
+        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+            given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+            release = next((release for release in RELEASES if release in given), "")
+            shared = "broker" if "broker" in item.fixturenames else item.path.name
+            item.add_marker(pytest.mark.xdist_group(f"{shared} {release}"))
 
 
 @pytest.fixture(scope="session", params=RELEASES)

@@ -42,17 +42,21 @@ CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 TOOLS: Final = "4.3.1"
 """The last release whose command line tools were published."""
 
+LISTENERS: Final = ("plain", "secure", "mutual", "controller")
+"""The ports of a broker, in the order of the fields of Node."""
+
 READY_WITHIN_S: Final = 90
 """How long a broker may take until it answers; a few seconds on a machine that does nothing else. [s]"""
 
 SETTINGS: Final = """
 process.roles=broker,controller
 node.id={node}
-listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure}
+listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},SSL://127.0.0.1:{mutual},\
+CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},SSL://127.0.0.1:{mutual}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT
 controller.quorum.bootstrap.servers={quorum}
 log.dirs={home}/data
 offsets.topic.num.partitions=1
@@ -70,6 +74,9 @@ group.share.min.heartbeat.interval.ms=500
 group.share.heartbeat.interval.ms=500
 ssl.keystore.type=PEM
 ssl.keystore.location={home}/broker.pem
+listener.name.ssl.ssl.client.auth=required
+listener.name.ssl.ssl.truststore.type=PEM
+listener.name.ssl.ssl.truststore.location={home}/authority.pem
 sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}";
@@ -115,6 +122,7 @@ class Node:
     node_id: int
     plain: int
     secure: int
+    mutual: int
     controller: int
     quorum: tuple[str, ...] = ()
     """All controllers, as id@host:port:directory; empty for the only one."""
@@ -129,6 +137,7 @@ class KafkaBroker:
         node_id: Its number among the brokers of its cluster.
         address: Where it listens without TLS and login.
         secure_address: Where it listens with both.
+        mutual_address: Where it listens with TLS, and wants a certificate of its authority's from clients, too.
         authority: Who has signed its certificate.
         log_dir: Where its topics are.
         request_log: Where it logs its requests.
@@ -166,18 +175,20 @@ class KafkaBroker:
         self.output = home / "output.log"
         self._class_path = f"{fetch_jars(kafka)}/*:{fetch_jar(LOG_BINDING)}"
         self._process: subprocess.Popen[bytes] | None = None
-        plain, secure, controller = free_ports(3)
-        node = node or Node(1, plain, secure, controller)
+        node = node or Node(1, *free_ports(len(LISTENERS)))
         self.node_id = node.node_id
         self.address = f"127.0.0.1:{node.plain}"
         self.secure_address = f"127.0.0.1:{node.secure}"
+        self.mutual_address = f"127.0.0.1:{node.mutual}"
         self._port = node.plain
-        (home / "broker.pem").write_bytes(self._certificate())
+        (home / "broker.pem").write_bytes(self._certificate("127.0.0.1"))
+        self.authority.cert_pem.write_to_path(str(home / "authority.pem"))
         quorum = [controller.split("@")[1].rpartition(":")[0] for controller in node.quorum]
         given = SETTINGS.format(
             node=node.node_id,
             plain=node.plain,
             secure=node.secure,
+            mutual=node.mutual,
             controller=node.controller,
             quorum=",".join(quorum or [f"127.0.0.1:{node.controller}"]),
             home=home,
@@ -287,9 +298,25 @@ class KafkaBroker:
         with closing(RawConnection(self.address, "tests", patience_s=60)) as connection:
             return connection.ask(request, schema)
 
-    def _certificate(self) -> bytes:
+    def login(self, folder: Path) -> Path:
+        """Return a file with the settings of a client for *secure_address*, in the names of librdkafka."""
+        login = f"sasl.mechanism=PLAIN\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
+        return self._client_settings(folder, f"security.protocol=SASL_SSL\n{login}")
+
+    def client_certificate(self, folder: Path) -> Path:
+        """Return a file with the settings of a client for *mutual_address*, in the names of librdkafka."""
+        certificate = folder / "client.pem"
+        certificate.write_bytes(self._certificate(f"{USER}@example.org"))
+        return self._client_settings(folder, f"security.protocol=SSL\nssl.certificate.location={certificate}\n")
+
+    def _client_settings(self, folder: Path, settings: str) -> Path:
+        file = folder / "client.properties"
+        file.write_text(f"# as librdkafka names them\nssl.ca.location={self._home}/authority.pem\n{settings}")
+        return file
+
+    def _certificate(self, identity: str) -> bytes:
         """Return a key and a certificate in one PEM file; Kafka takes keys in PKCS 8 only."""
-        issued = self.authority.issue_cert("127.0.0.1")
+        issued = self.authority.issue_cert(identity)
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return pem + b"".join(certificate.bytes() for certificate in issued.cert_chain_pems)

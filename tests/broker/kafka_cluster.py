@@ -16,7 +16,7 @@ from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.static.protocol import RequestPayload
 
-from tests.broker.kafka_broker import KafkaBroker, Node, free_ports
+from tests.broker.kafka_broker import LISTENERS, KafkaBroker, Node, free_ports
 
 BROKERS: Final = 3
 
@@ -57,17 +57,17 @@ class KafkaCluster:
         Raises:
             OracleUnavailableError: A JDK, Maven or the jars are not to be had.
         """
-        ports = [free_ports(3) for _ in range(BROKERS)]
+        ports = [free_ports(len(LISTENERS)) for _ in range(BROKERS)]
         ids = [base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=") for _ in ports]
         quorum = tuple(
             f"{number}@127.0.0.1:{controller}:A{identity[1:]}"
-            for number, ((_, _, controller), identity) in enumerate(zip(ports, ids, strict=True), 1)
+            for number, ((*_, controller), identity) in enumerate(zip(ports, ids, strict=True), 1)
         )
         self.brokers = []
-        for number, (plain, secure, controller) in enumerate(ports, 1):
+        for number, listened in enumerate(ports, 1):
             place = home / f"broker{number}"
             place.mkdir()
-            node = Node(number, plain, secure, controller, quorum)
+            node = Node(number, *listened, quorum=quorum)
             self.brokers.append(KafkaBroker(kafka, place, {**SETTINGS, **settings}, request_level, node))
         self.addresses = [broker.address for broker in self.brokers]
         self.address = ",".join(self.addresses)

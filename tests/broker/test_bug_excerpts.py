@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from tests.broker.bug_excerpts import ACTS, EXCERPTS, WIDTH, play, shortened
+from tests.broker.bug_excerpts import EXCERPTS, WIDTH, play, shortened
+from tests.broker.bug_scenes import ACTS
 from tests.broker.kafka_broker import KafkaBroker
+from tests.kafka_bugs.junit import bugs_of
 
 LINE = (
     '2026-11-28T20:41:42.816123 Completed request:{"requestHeader":{"requestApiKeyName":"WRITE_SHARE_GROUP_STATE"},'
@@ -41,8 +43,9 @@ def test_lines_are_shortened() -> None:
     assert max(map(len, lines)) <= WIDTH
 
 
-def test_each_scene_has_an_excerpt() -> None:
-    """Of the latest release that shows the bug."""
+def test_each_bug_that_is_reported_has_an_excerpt() -> None:
+    """Of the latest release that shows it, made by its scene."""
     rows = json.loads(EXCERPTS.read_text())["rows"]
 
+    assert {bug["id"] for bug in bugs_of()} == set(ACTS)
     assert {row["id"]: row["kafka"] for row in rows} == {bug: act.kafka for bug, act in ACTS.items()}

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from sharestate.cli.commands import sharestate
 from tests.broker.conftest import running
-from tests.broker.kafka_broker import PASSWORD, USER, KafkaBroker
+from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import ACCEPT, PATIENCE_S, REJECT, RELEASE, configure, member, take
 
 pytestmark = pytest.mark.broker
@@ -172,10 +172,7 @@ def wait_for_the_queue(broker: KafkaBroker, letters: int, lost: int) -> None:
 
 def test_tls_and_a_login_make_no_difference(done: Done, tmp_path: Path) -> None:
     """The client's settings are those of a file."""
-    authority, config = tmp_path / "authority.pem", tmp_path / "client.properties"
-    done.broker.authority.cert_pem.write_to_path(str(authority))
-    login = f"sasl.mechanism=PLAIN\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
-    config.write_text(f"security.protocol=SASL_SSL\nssl.ca.location={authority}\n{login}")
+    config = done.broker.login(tmp_path)
     arguments = ["--bootstrap", done.broker.secure_address, "--command-config", str(config), "--json"]
     result = CliRunner().invoke(sharestate, ["dead-letters", QUEUE, "--interval", str(INTERVAL_S), *arguments])
 

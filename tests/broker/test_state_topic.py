@@ -28,7 +28,7 @@ from sharestate.dead_letters import SourceRecord, dead_letter_records
 from sharestate.persister import PartitionIdLeaderEpochData, ReadStateParameters, ReadSummaryParameters
 from sharestate.persister.kafka import KafkaPersister
 from sharestate.state_topic import state_topic_files
-from tests.broker.kafka_broker import PASSWORD, USER, KafkaBroker
+from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import ACCEPT, PATIENCE_S, REJECT, RELEASE, configure, member, offsets, produce, take
 from tests.support.terminals import on_terminal
 
@@ -203,14 +203,7 @@ def test_records_are_encoded_as_the_broker_does(scene: Scene) -> None:
 
 def test_tls_and_login(scene: Scene, tmp_path: Path) -> None:
     """With settings in a file the same is found over the listener with TLS and SASL."""
-    authority = tmp_path / "authority.pem"
-    scene.broker.authority.cert_pem.write_to_path(authority)
-    settings = tmp_path / "client.properties"
-    settings.write_text(
-        f"# as librdkafka names them\nsecurity.protocol=SASL_SSL\nssl.ca.location={authority}\n"
-        f"sasl.mechanism=PLAIN\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
-    )
-    arguments = ("--bootstrap", scene.broker.secure_address, "--command-config", settings)
+    arguments = ("--bootstrap", scene.broker.secure_address, "--command-config", scene.broker.login(tmp_path))
 
     assert rebuild(scene, *arguments) == from_cluster(scene)
 

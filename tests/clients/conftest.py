@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.clients.java_clients import close_idle
 from tests.clients.scenes import Scene
 from tests.clients.targets import OURS, RELEASES, Target, started
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have one process for all tests of a broker, which so is started once; other tests stay with their files."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+            item.add_marker(pytest.mark.xdist_group(str(given.get("target", item.path.name))))
 
 
 @pytest.fixture(scope="session", params=[*OURS, *RELEASES])

@@ -54,6 +54,11 @@ def scene(
     return [begin, join(members[0]), *([produce(*batches)] if batches else []), *map(join, members[1:])]
 
 
+def held(*batches: int, **named: Any) -> list[Step]:  # noqa: ANN401 - what a scene has
+    """Return the steps of a scene in which the first member gets all records at once."""
+    return [*scene(*batches, **named), fetch()]
+
+
 def produce(*batches: int, transaction: str | None = None) -> Step:
     """Return a step that writes batches of so many records, in a transaction if one is named."""
     return {"op": "produce", "batches": [*batches], **({"transaction": transaction} if transaction else {})}
@@ -85,6 +90,16 @@ def acknowledge(*batches: tuple[Any, ...], member: str = "m1", renews: bool = Fa
     return {"op": "acknowledge", "member": member, "batches": given, **({"renews": True} if renews else {})}
 
 
+def accept(first: int, last: int, member: str = "m1") -> Step:
+    """Return a step in which a member accepts a range."""
+    return acknowledge((first, last, ACCEPT), member=member)
+
+
+def release(first: int, last: int) -> Step:
+    """Return a step in which the first member releases a range."""
+    return acknowledge((first, last, RELEASE))
+
+
 def close(*batches: tuple[Any, ...], member: str = "m1") -> Step:
     """Return a step in which a member closes its share session, with last acknowledgements."""
     given = [[first, last, [*types]] for first, last, *types in batches]
@@ -108,7 +123,7 @@ def letters(count: int) -> Step:
 
 def again(times: int, first: int, last: int) -> list[Step]:
     """Return steps in which records are taken and released so many times."""
-    return [step for _ in range(times) for step in (fetch(), acknowledge((first, last, RELEASE)))]
+    return [step for _ in range(times) for step in (fetch(), release(first, last))]
 
 
 START: Final[Step] = {"op": "start_offset"}

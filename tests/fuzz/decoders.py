@@ -558,7 +558,7 @@ DECODERS: Final = {
     "configurations of explorations": Decoder(
         explorations.configurations, damaged_json, explorations.read_configuration, (MalformedInputError,)
     ),
-    "explorations": Decoder(explorations.files, _damaged_lines, explorations.read_file, (ExplorationFileError,)),
+    "explorations": Decoder(explorations.files, _damaged_lines, explorations.read_file, (ExplorationFileError,), 20),
     "addresses of states": Decoder(
         explorations.addresses, damaged, explorations.read_address, (explorations.NoPageError,), 20
     ),

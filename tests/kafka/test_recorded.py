@@ -1,4 +1,4 @@
-"""What Kafka 4.3.1 and 4.4.0 themselves answered: their own tests and the regression vectors, replayed."""
+"""What Kafka 4.2.2, 4.3.1 and 4.4.0 themselves answered: their own tests and the regression vectors, replayed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any, Final
 
 import pytest
 
-from sharestate import KAFKA_4_3, KAFKA_4_4, Profile
+from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
 from sharestate.conversation import Level, ReplayVerdict, open_trace, replay
 from sharestate.conversation.replay import judged, read_known_differences
 
 DATA: Final = Path(__file__).parents[1] / "data"
+OF_4_2: Final = sorted(DATA.glob("vectors-4.2/*.jsonl"))
 OF_4_3: Final = sorted(DATA.glob("kafka-tests/*.jsonl")) + sorted(DATA.glob("vectors/*/*.jsonl"))
 OF_4_4: Final = sorted(DATA.glob("kafka-tests-4.4/*.jsonl")) + sorted(DATA.glob("vectors-4.4/*.jsonl"))
 KNOWN: Final = read_known_differences(DATA / "known-differences.json")
 
 CASES: Final = [
     pytest.param(trace, profile, id=f"{trace.relative_to(DATA)} {profile.name}")
-    for profile, traces in ((KAFKA_4_3, OF_4_3), (KAFKA_4_4, OF_4_3 + OF_4_4))
+    for profile, traces in ((KAFKA_4_2, OF_4_2), (KAFKA_4_3, OF_4_3), (KAFKA_4_4, OF_4_3 + OF_4_4))
     for trace in traces
 ]
 """The recordings of 4.3.1 are answered alike by 4.4.0 (tests/oracle/test_recordings.py)."""
@@ -32,8 +33,8 @@ BEFORE_4_4: Final[dict[str, Any]] = {
 
 
 def test_all_recordings_are_here() -> None:
-    """There are 156 and 167 of Kafka's tests, and 128 and 36 vectors (tests/data/README.md)."""
-    assert (len(OF_4_3), len(OF_4_4)) == (156 + 128, 167 + 36)
+    """There are 156 and 167 of Kafka's tests, and 6, 128 and 36 vectors (tests/data/README.md)."""
+    assert (len(OF_4_2), len(OF_4_3), len(OF_4_4)) == (6, 156 + 128, 167 + 36)
 
 
 @pytest.mark.parametrize(("trace", "profile"), CASES)

@@ -2,7 +2,8 @@
 Mutation testing: ``python -m tests.mutation partition --sample 300 --seed 7``.
 
 A session is Cosmic Ray's, ``build/mutation/PACKAGE-DIGEST.sqlite``: its ``cr-report`` and ``cr-html`` read it too. It
-goes with the source of the package. A mutant that has been killed is not tried again, one that has survived is.
+goes with the source of the package, and takes over what became of mutants of files that are as they were. A mutant
+that has been killed is not tried again, one that has survived is.
 """
 
 from __future__ import annotations
@@ -59,11 +60,25 @@ def session(package: str) -> str:
     return str(folder / f"{package}-{digest.hexdigest()[:12]}.sqlite")
 
 
+def begin(package: str, work: WorkDB) -> None:
+    """Put the mutants of *package* into *work*, and what has become of them in earlier sessions, the last one last."""
+    work.add_work_items(item for file in sorted((SOURCE / package).glob("*.py")) for item in work_items(file))
+    names = {item.job_id for item in work.work_items}
+    files = (ROOT / "build" / "mutation").glob(f"{package}-*.sqlite")
+    for file in sorted(files, key=lambda file: file.stat().st_mtime):
+        if str(file) == work.name():
+            continue
+        with use_db(str(file), WorkDB.Mode.open) as earlier:
+            for name, result in earlier.results:
+                if name in names:
+                    work.set_result(name, result)
+
+
 def try_package(package: str, options: argparse.Namespace) -> bool:
     """Try mutants of *package*; return whether each of them was killed, or may survive."""
     with use_db(session(package), WorkDB.Mode.create) as work:
         if not work.num_work_items:
-            work.add_work_items(item for file in sorted((SOURCE / package).glob("*.py")) for item in work_items(file))
+            begin(package, work)
         console = Console(stderr=True)
         with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(package)
@@ -77,6 +92,7 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             )
             plugins = ["xdist", "cacheprovider", "cov"]
             arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
+            arguments.append("--assert=plain")  # what failed is enough; and the code of sharestate stays as it is
             with TemporaryDirectory(prefix="mutation-") as folder:  # pytest would have other sessions delete it
                 arguments.append(f"--basetemp={folder}/tests")
                 if pytest.main([*arguments, *(options.again or PACKAGES[package])], plugins=[trial]):

@@ -8,6 +8,7 @@ imported, such as tables, which would take an import for each mutant. Functions 
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -114,8 +115,9 @@ class Place:
 
 
 def work_items(path: Path) -> Iterator[WorkItem]:
-    """Yield the mutants of the file *path*, in the order of operators."""
+    """Yield the mutants of the file *path*, in the order of operators; other contents of it make other names."""
     tree, module = get_ast(path.read_text()), ast.parse(path.read_text())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     annotations, bodies = [*_annotations(module)], [*_bodies(module)]
     nodes = [*ast_nodes(tree)]
     for name, operator in OPERATORS.items():
@@ -126,7 +128,7 @@ def work_items(path: Path) -> Iterator[WorkItem]:
             if is_marker or is_annotation or not any(start[0] in body for body in bodies):
                 continue
             spec = MutationSpec(path, name, occurrence, start, end, {}, definition(module, start[0]))
-            yield WorkItem.single(f"{path.relative_to(SOURCE)}:{name}:{occurrence}", spec)
+            yield WorkItem.single(f"{path.relative_to(SOURCE)}:{digest}:{name}:{occurrence}", spec)
 
 
 def mutated(spec: MutationSpec) -> str:

@@ -14,8 +14,12 @@ pytest.importorskip("cosmic_ray", reason="make mutation installs Cosmic Ray")
 
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import TestOutcome as Outcome
+from cosmic_ray.work_item import WorkerOutcome, WorkResult
 
-from tests.mutation import mutants
+from tests.mutation import __main__ as sessions
+from tests.mutation import mutants, trial
 from tests.mutation.survivors import ROOT
 
 SOURCE = '''
@@ -121,6 +125,51 @@ def test_what_runs_at_import_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     file.write_text("A = 1\n\n\nclass C:\n    b = 2\n\n    def f(self, c=3):\n        return 4\n")
 
     assert {mutants.place(item.mutations[0]).line for item in mutants.work_items(file)} == {"return 4"}
+
+
+def test_what_has_become_of_a_mutant_counts_until_its_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session takes over from earlier ones what is known of files that are as they were, and nothing else."""
+    monkeypatch.setattr(mutants, "SOURCE", tmp_path)
+    monkeypatch.setattr(sessions, "SOURCE", tmp_path)
+    monkeypatch.setattr(sessions, "ROOT", tmp_path)
+    files = [tmp_path / "p" / name for name in ("a.py", "b.py")]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text("def f(a):\n    return a < 5\n")
+    with use_db(sessions.session("p"), WorkDB.Mode.create) as work:
+        sessions.begin("p", work)
+        for item in work.work_items:
+            outcome = Outcome.KILLED if "NumberReplacer" in item.job_id else Outcome.SURVIVED
+            work.set_result(item.job_id, WorkResult(WorkerOutcome.NORMAL, "", outcome))
+    files[1].write_text("def f(a):\n    return a < 6\n")
+
+    with use_db(sessions.session("p"), WorkDB.Mode.create) as work:
+        sessions.begin("p", work)
+        taken = {(job.split(":")[0], job.split(":")[2], result.test_outcome) for job, result in work.results}
+
+    assert taken == {
+        ("p/a.py", "NumberReplacer", Outcome.KILLED),
+        ("p/a.py", "ReplaceComparisonOperator_Lt_LtE", Outcome.SURVIVED),
+    }
+
+
+def test_a_sample_stays_where_other_files_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed draws the same mutants of a file, whatever there is of others; another seed draws others."""
+    monkeypatch.setattr(mutants, "SOURCE", tmp_path)
+    (tmp_path / "a.py").write_text("def f(a):\n" + "    a += 1\n" * 20)
+    (tmp_path / "b.py").write_text("def f(a):\n    return a + 1\n")
+
+    def drawn(name: str, seed: int, *files: str) -> list[str]:
+        with use_db(str(tmp_path / name), WorkDB.Mode.create) as work:
+            work.add_work_items(item for file in files for item in mutants.work_items(tmp_path / file))
+            return [item.job_id for item in trial.chosen(work, 12, seed)]
+
+    first, second, other = drawn("1", 7, "a.py"), drawn("2", 7, "a.py", "b.py"), drawn("3", 8, "a.py")
+    assert [name for name in second if name.startswith("a.py")] == first[: sum(n.startswith("a.py") for n in second)]
+    assert len(second) == len(set(second)) == 12
+    assert set(other) != set(first)
 
 
 def test_mutants_meet_the_tests_of_their_lines(tmp_path: Path) -> None:

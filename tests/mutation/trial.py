@@ -2,8 +2,8 @@
 Trying mutants: a plugin of pytest that runs the tests in forks of itself, each with one function changed.
 
 What is imported stays imported: the mutant's code takes the place of the code of the living function. A mutant meets
-the tests that run its line, those first that have killed others, then the quick ones; it is killed by the first that
-fails, or that takes ten times as long.
+the tests that run its line, those first that are likely to kill it soon: that are quick, and have killed others that
+they have met. It is killed by the first that fails, or that takes ten times as long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import random
 import resource
 import signal
 import subprocess
@@ -19,6 +18,7 @@ import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from time import monotonic, process_time, sleep
@@ -41,6 +41,8 @@ _PATIENCE_S: Final = 2
 """What a test may take beyond ten times what it takes of the code as it is. [s of CPU]"""
 _WALL_S: Final = 60
 """What it may take on the wall beyond a hundred times that: it may wait, or have to. [s]"""
+_LEAST_S: Final = 0.01
+"""What a test takes at least, around what it does. [s of CPU]"""
 _POLL_S: Final = 0.5
 _MOST_BYTES: Final = 4 * 2**30
 
@@ -85,7 +87,10 @@ class Trial:
     """Told how many mutants have been tried, of how many."""
     items: dict[str, pytest.Item] = field(init=False, factory=dict)
     functions: dict[tuple[str, str, int], list[FunctionType]] = field(init=False, factory=dict)
+    met: Counter[str] = field(init=False, factory=Counter)
+    """How many mutants each test has met."""
     kills: Counter[str] = field(init=False, factory=Counter)
+    """How many of them it has killed."""
     left_out: list[str] = field(init=False, factory=list)
     """The tests that fail on the code as it is, when they are run like this."""
 
@@ -198,8 +203,11 @@ class Trial:
         """Return the tests that run the line of *spec*, in the order in which they are worth running."""
         lines = baseline.lines.get(str(spec.module_path), {})
         names = {name for line in _lines(spec) for name in lines.get(line, ())}
-        seconds = baseline.seconds
-        return sorted(names & seconds.keys(), key=lambda name: (-self.kills[name], seconds[name]))
+        return sorted(names & baseline.seconds.keys(), key=lambda name: self._seconds_of_kill(name, baseline))
+
+    def _seconds_of_kill(self, name: str, baseline: Baseline) -> float:
+        """Return about how long the test *name* runs for each mutant that it kills, half of those that it meets."""
+        return (_LEAST_S + baseline.seconds[name]) * (2 + self.met[name]) / (1 + self.kills[name])
 
     def _run(
         self,
@@ -229,6 +237,7 @@ class Trial:
 
     def _result(self, spec: MutationSpec, status: int, told: list[str]) -> WorkResult:
         where, test = place(spec), told[-1]
+        self.met.update(told)
         diff = f"--- {where.module}:{spec.start_pos[0]} {where.definition}\n- {where.line}\n+ {where.change}"
         if status == _INCOMPETENT:
             return WorkResult(WorkerOutcome.NO_TEST, "it cannot take the place", TestOutcome.INCOMPETENT, diff)
@@ -242,12 +251,14 @@ class Trial:
 
 
 def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
-    """Return the mutants of *work* to be tried: all or *sample*, but those that have been killed."""
-    items = sorted(work.work_items, key=lambda item: item.job_id)
-    if sample is not None and sample < len(items):
-        items = random.Random(seed).sample(items, sample)  # noqa: S311 - a seed makes it come again
+    """
+    Return the mutants of *work* to be tried: all or *sample*, but those that have been killed.
+
+    Each has a place of its own among those of a seed: where a file changes, the sample has the same ones of the others.
+    """
+    items = sorted(work.work_items, key=lambda item: sha256(f"{seed} {item.job_id}".encode()).digest())
     done = {job for job, result in work.results if result.test_outcome is not TestOutcome.SURVIVED}
-    return [item for item in items if item.job_id not in done]
+    return [item for item in items[:sample] if item.job_id not in done]
 
 
 def survived(work: WorkDB) -> list[WorkItem]:

@@ -1,10 +1,11 @@
 """
-Run tests against a wheel, out of reach of the source: ``against_wheel.py this|others|compiled PYTEST-ARGUMENTS``.
+Run tests against a wheel, out of reach of the source: ``against_wheel.py this|others|3.12|compiled PYTEST-ARGUMENTS``.
 
-With the Python that runs this, or with each other supported version, the wheel in `dist` and its extras are installed
-into a fresh environment; or with this Python the compiled wheel in `build/compiled`. The tests are those of the sdist,
-unpacked elsewhere and without its `src`; the examples in the installed package's docstrings may be among them, and mypy
---strict checks `tests/typing/api.py` against it. A version that the machine does not have is skipped, and that is said.
+With the Python that runs this, or with another version, the wheel in `dist` and its extras are installed into a fresh
+environment; or with this Python the compiled wheel in `build/compiled`. The tests are those of the sdist, unpacked
+elsewhere and without its `src`; the examples in the installed package's docstrings may be among them, and mypy --strict
+checks `tests/typing/api.py` against it. All other supported versions are tried at once, each in one process: several
+would collect the same tests each. A version that the machine does not have is skipped, and that is said.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 DIST = Path(__file__).parents[2] / "dist"
@@ -82,13 +84,12 @@ def check(python: str, tests: Sequence[str], scratch: Path, built: Path = DIST) 
     (home,) = scratch.iterdir()
     shutil.rmtree(home / "src")
     env = scratch / "env"
-    run(python, "-m", "venv", env)
+    run(python, "-m", "venv", "--without-pip", env)
     installed = env / "bin/python"
-    pip = (installed, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "install", "--upgrade", "pip>=25.1")
+    pip = (sys.executable, "-m", "pip", "--python", installed, "--quiet", "--disable-pip-version-check")
     (wheel,) = built.glob("*.whl")
     extras = "broker,cli,consumer,kafka,monitor,parquet,plots,segments,testing"
-    run(*pip, "install", f"{wheel}[{extras}]", "--group", f"{home}/pyproject.toml:test")
+    run(*pip, "install", "--no-compile", f"{wheel}[{extras}]", "--group", f"{home}/pyproject.toml:test")
     run(*pip, "check")
     say(f"Python {output(installed, '-c', VERSION)}: testing {output(installed, '-c', WHERE)}")
     without_spark = f"--ignore-glob={env}/*/sharestate/spark/*"  # in pyproject.toml it is below `home`
@@ -99,18 +100,36 @@ def check(python: str, tests: Sequence[str], scratch: Path, built: Path = DIST) 
     run(sys.executable, "-m", "mypy", "--strict", "--python-executable", installed, "tests/typing/api.py", cwd=home)
 
 
+def check_others(versions: Sequence[str], tests: Sequence[str]) -> None:
+    """Check *versions* of Python at once, and show what each has said as soon as it and those before it have ended."""
+
+    def checked(version: str) -> subprocess.CompletedProcess[bytes]:
+        command = (sys.executable, __file__, version, *tests)
+        return subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    say(f"Python {', '.join(versions)} at once; what they say comes in the end")
+    statuses = []
+    with ThreadPoolExecutor() as pool:
+        for ended in pool.map(checked, versions):
+            sys.stdout.buffer.write(ended.stdout)
+            sys.stdout.flush()
+            statuses.append(ended.returncode)
+    sys.exit(max(statuses, key=abs))
+
+
 def main(arguments: list[str]) -> None:
-    """Check this version of Python, or each other one that is here."""
+    """Check this version of Python, another one, or all others."""
     which, *tests = arguments
     this = output(sys.executable, "-c", VERSION)
-    versions = [version for version in SUPPORTED if version != this] if which == "others" else [this]
-    for version in versions:
-        python = interpreter(version)
-        if python is None:
-            say(f"Python {version}: skipped, neither the path nor pyenv has one that runs and makes environments")
-            continue
-        with tempfile.TemporaryDirectory() as scratch:
-            check(python, tests, Path(scratch), COMPILED if which == "compiled" else DIST)
+    if which == "others":
+        check_others([version for version in SUPPORTED if version != this], tests)
+    version = which if which in SUPPORTED else this
+    python = interpreter(version)
+    if python is None:
+        say(f"Python {version}: skipped, neither the path nor pyenv has one that runs and makes environments")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        check(python, tests, Path(scratch), COMPILED if which == "compiled" else DIST)
 
 
 if __name__ == "__main__":

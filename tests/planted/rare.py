@@ -55,14 +55,14 @@ class RareBug:
     planted: Callable[[Callable[..., Any]], Callable[..., Any]]
     """Returns that function with the bug, given the one without."""
 
-    breaks: str
-    """What does not hold with it."""
-
     steps: int
     """The number of steps of a shortest way."""
 
     configuration: Configuration
     """A small share group in which it shows."""
+
+    breaks: str = "nothing is lost"
+    """What does not hold with it."""
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -115,12 +115,13 @@ def _expires_as_a_whole(original: Callable[..., list[StateBatch]]) -> Callable[.
     return straddling
 
 
-def _stored(*batches: StateBatch) -> PersistedState:
-    return PersistedState(start_offset=0, state_batches=batches)
+def _stored(*batches: tuple[int, int, RecordState]) -> PersistedState:
+    """Return what was stored: ranges of offsets, each with the state of records that were delivered once."""
+    rows = tuple(StateBatch(first, last, state, 1) for first, last, state in batches)
+    return PersistedState(start_offset=0, state_batches=rows)
 
 
-_ACCEPTED: Final = RecordState.ACKNOWLEDGED
-_AVAILABLE: Final = RecordState.AVAILABLE
+_AVAILABLE, _ACCEPTED = RecordState.AVAILABLE, RecordState.ACKNOWLEDGED
 
 RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
     {
@@ -130,16 +131,9 @@ RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
             commit,
             "write_failed",
             _closes_the_window,
-            "nothing is lost",
-            7,
-            configuration(
-                (0, 0),
-                (1, 2),
-                (3, 3),
-                types=ACCEPT,
-                failures=1,
-                log_starts=1,
-                stored=_stored(StateBatch(3, 3, _ACCEPTED, 1)),
+            steps=7,
+            configuration=configuration(
+                *((0, 0), (1, 2), (3, 3)), types=ACCEPT, failures=1, log_starts=1, stored=_stored((3, 3, _ACCEPTED))
             ),
         ),
         "failed and accepted": RareBug(
@@ -148,16 +142,13 @@ RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
             commit,
             "_rolled_back",
             _keeps_what_has_failed,
-            "nothing is lost",
-            9,
-            configuration(
-                (0, 1),
-                (2, 2),
-                (3, 3),
+            steps=9,
+            configuration=configuration(
+                *((0, 1), (2, 2), (3, 3)),
                 types=ACCEPT,
                 failures=1,
                 delivery_count_limit=1,
-                stored=_stored(StateBatch(3, 3, _ACCEPTED, 1)),
+                stored=_stored((3, 3, _ACCEPTED)),
             ),
         ),
         "archived as a whole": RareBug(
@@ -166,19 +157,14 @@ RARE: Final[Mapping[str, RareBug]] = MappingProxyType(
             expire,
             "_expire_straddling",
             _expires_as_a_whole,
-            "nothing is lost",
-            7,
-            configuration(
-                (0, 0),
-                (1, 2),
-                (3, 4),
+            steps=7,
+            configuration=configuration(
+                *((0, 0), (1, 2), (3, 4)),
                 types=RELEASE,
                 log_starts=1,
                 delivery_count_limit=3,
                 max_record_locks=5,
-                stored=_stored(
-                    StateBatch(0, 0, _AVAILABLE, 1), StateBatch(1, 2, _AVAILABLE, 1), StateBatch(4, 4, _ACCEPTED, 1)
-                ),
+                stored=_stored((0, 0, _AVAILABLE), (1, 2, _AVAILABLE), (4, 4, _ACCEPTED)),
             ),
         ),
     }

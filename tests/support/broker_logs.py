@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sharestate.history import Event, Header
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import check_partition
 
 RUN = Path(__file__).parents[1] / "data" / "broker-log" / "k431-seq"
@@ -23,6 +24,16 @@ def ordered(events: Iterable[Event]) -> list[Event]:
     """Return the events of one share partition of a broker's log in causal order."""
     located = list(enumerate(events, 2))
     return list(check_partition(located[0][1].key, located, "history.jsonl", Header()).events())
+
+
+def noted(budgets: list[Budget]) -> Callable[[int], Budget]:
+    """Return what makes the usual budgets of checks, and notes them in a list."""
+
+    def make(events: int) -> Budget:
+        budgets.append(Budget.of(events))
+        return budgets[-1]
+
+    return make
 
 
 def lines() -> list[str]:

@@ -112,6 +112,10 @@ class HandMadeLife:
         response = {} if error is None else {"error": error}
         self._add("acknowledge", at_ms, takes_ms, f"of {member}", number, request, response, member)
 
+    def deletes(self, at_ms: float, offset: int) -> None:
+        """Records below an offset are deleted."""
+        self._add("log_start", at_ms, 0, None, 0, {"offset": offset}, None)
+
     def loses(self, at_ms: float, member: str) -> None:
         """A member's connection falls silent."""
         self._add("disconnect", at_ms, 0, None, 0, None, None, member)

@@ -342,7 +342,7 @@ def is_over(lifecycle: Lifecycle) -> bool:
 
 def told(effects: Effects) -> list[Transition]:
     """Return what happened, but for what a member has asked for."""
-    assert_type(effects.transitions, tuple[Transition, ...])
+    assert_type(effects.transitions, Sequence[Transition])
     asked = {Cause.ACQUIRED, Cause.ACCEPTED, Cause.RELEASED, Cause.REJECTED, Cause.RENEWED}
     for transition in effects.transitions:
         assert_type(transition.state, RecordState)

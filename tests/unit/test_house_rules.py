@@ -22,7 +22,6 @@ FEWEST_LINES = 60
 
 SMALL = {
     "broker_log/live_settings.py": "needs a client of a cluster, which the rest of the package does without",
-    "cli/interrupts.py": "what two modules need while they load others, one of them without click",
     "conformance/badge.py": "what a reader of repositories sees, of which the verdicts know nothing",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "diagnose/durations.py": "one measurement, of which what is measured knows nothing",
@@ -42,7 +41,7 @@ SMALL = {
     "testing/search/known.py": "the one thing about known divergences that reads a file",
     "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/thorough.py": "what registers a profile when it is imported, which nothing else does",
-    "cli/signals.py": "two commands end so that have nothing else in common",
+    "cli/signals.py": "the end of a process by a signal, which commands share, one of them without click",
     "testing/explore/step_limit.py": "signals and processor time, which the rest of explorations does without",
     "testing/explore/walks.py": "what pages need of explorations, and explorations do not",
     "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",

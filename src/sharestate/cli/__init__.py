@@ -2,7 +2,7 @@
 
 import sys
 
-from sharestate.cli.interrupts import ending_at_once
+from sharestate.cli.signals import ending_at_once
 
 
 def main() -> None:

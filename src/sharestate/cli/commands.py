@@ -14,7 +14,7 @@ import click
 
 from sharestate import __version__
 from sharestate.cli.exits import run_command
-from sharestate.cli.interrupts import ending_at_once
+from sharestate.cli.signals import ending_at_once
 from sharestate.partition import is_compiled
 
 _PLACES: Final = {

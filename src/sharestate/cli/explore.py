@@ -15,6 +15,7 @@ from sharestate.cli.options import profile_option
 from sharestate.cli.signals import until_signal
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.testing.explore import (
+    BEYOND,
     Bound,
     Bounds,
     Configuration,
@@ -24,13 +25,14 @@ from sharestate.testing.explore import (
     read_exploration,
     write_exploration,
 )
+from sharestate.testing.explore.rules_met import in_order
 from sharestate.testing.explore.step_limit import step_limits
 from sharestate.testing.search.progress import bar_of
 from sharestate.values.profiles import Profile
 from sharestate.values.records import RecordBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 TRUNCATED: Final = 3
 """The exit code where a bound was met: nothing was found, and not all was looked at."""
@@ -98,9 +100,13 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     """
     Look at every state that a small share group may come to.
 
-    The nearest states come first, each once; members, producers and locks that differ in name only are the same. Until
-    something does not hold: a record is lost, delivered after it was accepted, or too often; the SPSO moves back; the
-    count is wrong; or nothing goes on, although not all is done. The shortest way there is shown then.
+    The nearest states come first, each once; members, producers and locks that differ in name only are the same. It
+    ends when there are no more, or when something does not hold: a record is lost, delivered after it was accepted, or
+    too often; the SPSO moves back; the count is wrong; or nothing goes on, although not all is done. The shortest way
+    there is shown then. By the rules of a release something is found, as these have its bugs; by those of
+    kafka-4.4-healed everything holds.
+
+    The first line of the result has the group as JSON, without what is as usual. A FILE like it is another group.
 
     \b
     Try it:
@@ -127,7 +133,7 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     except (MalformedInputError, UnreadableFileError) as error:
         raise NoVerdict(str(error)) from error
     passed = max(time.monotonic() - started, 0.001)
-    said = json.dumps(exploration.to_json()) if as_json else _report(exploration, passed)
+    said = json.dumps(exploration.to_json()) if as_json else _report(exploration, passed, resume)
     if port is None or exploration.truncated is Bound.INTERRUPTED:
         click.echo(said)
     else:
@@ -190,20 +196,21 @@ def _exit_code(exploration: Exploration) -> int:
     return TRUNCATED if exploration.truncated is not None else 0 if exploration.holds else 1
 
 
-def _report(exploration: Exploration, seconds: float) -> str:
+def _report(exploration: Exploration, seconds: float, resume: Path | None) -> str:
     speed = exploration.expanded / seconds
     done = len(exploration.done)
+    around = exploration.around
     lines = [
+        f"{around.profile.name}, {around.configuration.to_json(is_brief=True)}",
         f"{exploration.states:,} states, {exploration.expanded:,} looked at; {done:,} with everything done",
         f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
         _counts("events", sorted(exploration.kinds.items())),
-        _counts("rules", [(rule, count) for rule, count in exploration.rules.items() if count]),
-        f"rules not met: {', '.join(rule for rule, count in exploration.rules.items() if not count) or 'none'}",
+        *_rules(exploration),
     ]
     if exploration.counterexample is not None:
         lines.append(str(exploration.counterexample))
     elif exploration.truncated is not None:
-        lines.append(f"not all was looked at: the bound on {exploration.truncated.value} was met")
+        lines.append(f"not all was looked at: {_bound(exploration.truncated, resume)}")
     elif not exploration.done:
         lines.append("everything holds, but nothing is ever done")
     elif exploration.never:
@@ -213,6 +220,27 @@ def _report(exploration: Exploration, seconds: float) -> str:
     return "\n".join(lines)
 
 
+def _bound(bound: Bound, resume: Path | None) -> str:
+    if bound is Bound.TIME:
+        return "so many locks began between two deadlines that no time was left"
+    met = "it was interrupted" if bound is Bound.INTERRUPTED else f"the bound on {bound.value} was met"
+    return f"{met}; {'--resume FILE would go on' if resume is None else f'the same command goes on from {resume}'}"
+
+
+def _rules(exploration: Exploration) -> Iterator[str]:
+    yield _counts("rules", [(rule, count) for rule, count in exploration.rules.items() if count])
+    yield _wrapped("rules not met", ", ".join(rule for rule, count in exploration.rules.items() if not count) or "none")
+    reasons: dict[str, list[str]] = {}
+    for rule in in_order(BEYOND):
+        reasons.setdefault(BEYOND[rule], []).append(rule)
+    yield "rules that no exploration meets:"
+    for reason, rules in reasons.items():
+        yield _wrapped(f"  {', '.join(rules)}", reason, indent="    ")
+
+
 def _counts(what: str, counts: Iterable[tuple[str, int]]) -> str:
-    listed = ", ".join(f"{name} {count:,}" for name, count in counts)
-    return fill(f"{what}: {listed}", _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return _wrapped(what, ", ".join(f"{name} {count:,}" for name, count in counts))
+
+
+def _wrapped(what: str, text: str, indent: str = "  ") -> str:
+    return fill(f"{what}: {text}", _WIDTH, subsequent_indent=indent, break_on_hyphens=False)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.explain import explain_command
+from sharestate.cli.options import history_profile_option
 from sharestate.cli.partition_choice import listed_keys
 from sharestate.cli.progress import no_verdicts, progress, tables, watched
 from sharestate.cli.report import report_command
@@ -22,24 +23,10 @@ from sharestate.history.files import expect_causal, open_history
 from sharestate.history.runner import at_event, replay_files
 from sharestate.history.synthetic import SyntheticHistory, generate_file
 from sharestate.json_lines import brief, printable, write_json
-from sharestate.values.profiles import LATEST, PROFILES, Profile
+from sharestate.values.profiles import Profile
 
 REPORT_VERSION: Final = 1
 """The version of the JSON document of ``history replay``."""
-
-
-def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
-    return PROFILES[name]
-
-
-profile_option = click.option(
-    "--profile",
-    type=click.Choice(list(PROFILES)),
-    default=LATEST.name,
-    show_default=True,
-    callback=_profile,
-    help="The rules to follow where the history names none.",
-)
 
 
 @click.group("history", short_help="Replay, explain and draw histories.")
@@ -85,7 +72,7 @@ history_group.add_command(report_command)
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed gives the same history."
 )
-@profile_option
+@history_profile_option
 @click.argument("target", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path))
 def generate_command(  # noqa: PLR0913 - one parameter for each option
     *, share_partitions: int, events: int, hot_percent: int, seed: int, profile: Profile, target: Path
@@ -106,7 +93,7 @@ def generate_command(  # noqa: PLR0913 - one parameter for each option
 
 
 @history_group.command("replay", short_help="Replay a history; write each change as a row.")
-@profile_option
+@history_profile_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option(
     "--output",
@@ -141,7 +128,7 @@ def replay_command(  # noqa: PLR0913 - one parameter for each option
 
 
 @history_group.command("show", short_help="Show the life of one share partition.")
-@profile_option
+@history_profile_option
 @click.option("--group", "group_id", required=True, help="The share group.")
 @click.option("--topic", required=True, help="The topic's name, or its id.")
 @click.option("--partition", type=click.IntRange(min=0), required=True, help="The partition's index.")

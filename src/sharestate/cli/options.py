@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import click
 
 from sharestate.conversation import SERVED_SPLIT_LIMIT, Level
 from sharestate.values.profiles import ALL_PROFILES, LATEST, PROFILES, Profile
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FiniteRange(click.FloatRange):
@@ -22,31 +25,33 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def _profile(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
-    return ALL_PROFILES[name]
+def _profile_option(profiles: Mapping[str, Profile], help_text: str) -> Callable[[F], F]:
+    def named(_context: click.Context, _parameter: click.Parameter, name: str) -> Profile:
+        return profiles[name]
+
+    return click.option(
+        "--profile",
+        type=click.Choice(list(profiles)),
+        default=LATEST.name,
+        show_default=True,
+        callback=named,
+        help=help_text,
+    )
 
 
 def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> Level:
     return Level(name)
 
 
-profile_option = click.option(
-    "--profile",
-    type=click.Choice(list(PROFILES)),
-    default=LATEST.name,
-    show_default=True,
-    callback=_profile,
-    help="The rules to follow: those of a release of Kafka, or the same without its bugs.",
+profile_option = _profile_option(
+    PROFILES, "The rules to follow: those of a release of Kafka, or the same without its bugs."
 )
 
-any_profile_option = click.option(
-    "--profile",
-    type=click.Choice(list(ALL_PROFILES)),
-    default=LATEST.name,
-    show_default=True,
-    callback=_profile,
-    help="The rules to follow: those of a release of Kafka, or of its trunk, or the same without its bugs.",
+any_profile_option = _profile_option(
+    ALL_PROFILES, "The rules to follow: those of a release of Kafka, or of its trunk, or the same without its bugs."
 )
+
+history_profile_option = _profile_option(PROFILES, "The rules to follow where the history names none.")
 
 level_option = click.option(
     "--level",

@@ -14,7 +14,8 @@ from rich.table import Table
 
 from sharestate.cli.audit import audit_options, say_audit
 from sharestate.cli.exits import exit_code_of
-from sharestate.cli.history import REPORT_VERSION, print_summary, profile_option
+from sharestate.cli.history import REPORT_VERSION, print_summary
+from sharestate.cli.options import history_profile_option
 from sharestate.cli.request_logs import (
     import_options,
     redaction_key,
@@ -210,7 +211,7 @@ def audit_command(  # noqa: PLR0913 - one parameter for each option
 
 
 @spark_group.command("replay", short_help="Replay a history; write tables of what changed.")
-@profile_option
+@history_profile_option
 @_options
 @_source
 @_target

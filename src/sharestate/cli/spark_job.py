@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 _REFRESHED_S: Final = 0.5
 """The time between two looks at how far the job is. [s]"""
 
-_SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
+SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
+    # A bound in bytes makes Spark measure a batch, column by column, after each row of it. The number of rows is that
+    # which its reader of Parquet has in memory anyway.
+    "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
+    "spark.sql.execution.arrow.maxRecordsPerBatch": 4096,
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -138,7 +142,7 @@ def _start(master: str, partitions: int | None, directory: Path) -> SparkSession
         (directory / "log4j2.properties").write_text(_LOGGING)
         os.environ["SPARK_CONF_DIR"] = str(directory)
     with _stderr_to(directory / "stderr"):
-        spark = SparkSession.builder.master(master).appName("sharestate").config(map=_SETTINGS).getOrCreate()
+        spark = SparkSession.builder.master(master).appName("sharestate").config(map=SETTINGS).getOrCreate()
     tasks = partitions or (2 * spark.sparkContext.defaultParallelism if is_local else None)
     if tasks is not None:
         spark.conf.set("spark.sql.shuffle.partitions", tasks)

@@ -334,18 +334,16 @@ def _decoded(array: Any, type_: Type) -> list[Any]:  # noqa: ANN401 - as above
         return _values(array)
     if (pc.max(pc.list_value_length(array)).as_py() or 0) > MOST_ITEMS:
         refuse(f"a list of more than {MOST_ITEMS} items", "")
-    offsets = _numbers(array.offsets)
-    first = offsets[0]
-    values = array.values.slice(first, offsets[-1] - first)
+    offsets, values = _numbers(array.offsets), array.values  # from 0 on, as the rows of a kind were taken
     if isinstance(type_, ListOf):
         items = tuple(_values(values))
     else:
         children = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
         columns = [_decoded(children[column.name], column.type) for column in type_.columns]
         if type_ is STATE_BATCHES:
-            return _with_nulls(list(map(_state_batches(columns, first), pairwise(offsets))), array)
+            return _with_nulls(list(map(_state_batches(columns), pairwise(offsets))), array)
         items = tuple(map(partial(new_tuple, type_.make), zip(*columns, strict=True)))
-    return _with_nulls([items[begin - first : end - first] for begin, end in pairwise(offsets)], array)
+    return _with_nulls([items[begin:end] for begin, end in pairwise(offsets)], array)
 
 
 def _with_nulls(values: list[Any], array: Any) -> list[Any]:  # noqa: ANN401 - as above
@@ -356,16 +354,15 @@ def _with_nulls(values: list[Any], array: Any) -> list[Any]:  # noqa: ANN401 - a
     return values
 
 
-def _state_batches(columns: list[list[Any]], first: int) -> Callable[[tuple[int, int]], Sequence[StateBatch]]:
+def _state_batches(columns: list[list[Any]]) -> Callable[[tuple[int, int]], Sequence[StateBatch]]:
     """Return what makes state batches of their place, as they are, column by column: each record may have one."""
     firsts, lasts, states, counts = columns
 
     def make(place: tuple[int, int]) -> Sequence[StateBatch]:
         begin, end = place
         if end - begin == 1:  # as most writes have
-            one = begin - first
-            return (new_tuple(StateBatch, (firsts[one], lasts[one], states[one], counts[one])),)
-        at = slice(begin - first, end - first)
+            return (new_tuple(StateBatch, (firsts[begin], lasts[begin], states[begin], counts[begin])),)
+        at = slice(begin, end)
         run = new_tuple(StateRun, (firsts[at], lasts[at], states[at], counts[at]))
         return StateBatches((run,) if begin < end else ())
 

@@ -142,7 +142,7 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         known: dict[str, Any] = {"number": number}
         if step.write in self._now.late_heads:
             known["is_head_late"] = True
-        if self._now.defects[-1:] and self._now.defects[-1].step is step:
+        if self._now.defects and self._now.defects[-1].step is step:
             known["defect"] = self._now.defects[-1].name
         self._note(step, **known)
         expected = self._now.expected.pop(number, answered)

@@ -77,16 +77,12 @@ class PartialOrder:
     def preferred_us(self) -> list[int]:
         """Return the preferred time of each step: no later than that of any that comes after it."""
         earliest_us = [step.earliest_us for step in self.steps]
-        latest_us = [step.latest_us for step in self.steps]
         for index in self.order:
             for then in self._after[index]:
                 earliest_us[then] = max(earliest_us[then], earliest_us[index])
-        for index in reversed(self.order):
-            for then in self._after[index]:
-                latest_us[index] = min(latest_us[index], latest_us[then])
         preferred_us = [
-            min(max(step.at_us, earliest), latest)
-            for step, earliest, latest in zip(self.steps, earliest_us, latest_us, strict=True)
+            min(max(step.at_us, earliest), step.latest_us)
+            for step, earliest in zip(self.steps, earliest_us, strict=True)
         ]
         for index in reversed(self.order):
             preferred_us[index] = min((preferred_us[index], *map(preferred_us.__getitem__, self._after[index])))

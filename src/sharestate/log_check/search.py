@@ -205,6 +205,8 @@ class Search:
         self._steps = list(steps)
         self._places: deque[Saved] = deque()
         self._held = 0
+        self._has_dropped = False
+        """Whether there was no memory for some of the places, in this life of the share partition."""
         self._repair: _Repair | None = None
         self._instead: _Instead | None = None
         self._moved_end = 0
@@ -248,6 +250,7 @@ class Search:
         self._held += saved.size
         while self._held > MOST_HELD and len(places) > 1:
             self._held -= places.popleft().size
+            self._has_dropped = True
 
     # ---- other orders
 
@@ -258,7 +261,8 @@ class Search:
             step.what is What.FETCH and step.event.response is None for step in self._steps[: self._index]
         )
         part = budget.part(_PARTS_IF_UNANSWERED if is_unanswered else _PARTS)
-        return _Repair(len(self._places) - 1, blocked, part, blocked)
+        back = len(self._places) - 1
+        return _Repair(back, blocked, part, blocked, is_cut=self._has_dropped and back < MOST_BACK)
 
     def _is_repaired(self, repair: _Repair, mismatch: Mismatch) -> bool:
         """Look for an order that explains more, and go on with it."""
@@ -291,7 +295,9 @@ class Search:
     def _repairs(self, first: Tip, repair: _Repair) -> Iterator[tuple[int, Tip | None]]:
         """Yield orders that explain more, each with how many steps were moved; None for each try that finds none."""
         found: list[Tip] = []
-        yield 1, self._best(first, islice(other_orders(first), MOST_ORDERS), found, repair)
+        orders = other_orders(first)
+        yield 1, self._best(first, islice(orders, MOST_ORDERS), found, repair)
+        repair.is_cut |= next(orders, None) is not None
         yield self._decided(first)
         late = self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
         yield 1, None if late is None or late.mismatch is not None else late
@@ -372,7 +378,6 @@ class Search:
             left -= best is not None
             if not left:
                 return best
-        repair.is_cut |= next(orders, None) is not None
         return best
 
     def _tried(self, tip: Tip, order: Order) -> Tip:
@@ -436,7 +441,7 @@ class Search:
                 self.passed_over.add(after.line)
             self._index += 1
         self._places.clear()
-        self._held = 0
+        self._held, self._has_dropped = 0, False
         return Stop(
             step=step,
             mismatch=mismatch,

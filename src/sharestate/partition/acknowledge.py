@@ -21,7 +21,7 @@ from sharestate.partition.cells import NO_MEMBER, Cell
 from sharestate.partition.record_machine import ACKNOWLEDGEMENTS, Input
 from sharestate.partition.renew import renew_batch, renew_records
 from sharestate.partition.state import PartitionState
-from sharestate.partition.writes import Change, issue
+from sharestate.partition.writes import Change, issue, issue_one
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
 from sharestate.values.effects import Effects
 from sharestate.values.records import RecordState
@@ -42,38 +42,39 @@ _OFFSET_OF_ANOTHER = "Member is not the owner of offset"
 
 def acknowledge(state: PartitionState, member_id: str, requests: Sequence[AcknowledgementBatch]) -> Effects:
     """Begin what *member_id* reports of the records that it holds, and issue the write (rule 8)."""
+    if len(requests) == 1 and (one := _one_cell(state, member_id, requests[0])) is not None:
+        (first, last, _), (batch, cell, input_) = requests[0], one
+        return issue_one(state, batch, first, last, cell, input_)
     change = Change(state)
     try:
-        if len(requests) != 1 or not _is_taken_as_one(state, member_id, change, requests[0]):
-            _Acknowledgement(state, member_id, change).take(requests)
+        _Acknowledgement(state, member_id, change).take(requests)
         return issue(state, change)
     except BaseException:
         change.withdraw()
         raise
 
 
-def _is_taken_as_one(state: PartitionState, member_id: str, change: Change, request: AcknowledgementBatch) -> bool:
+def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBatch) -> tuple[Batch, Cell, Input] | None:
     """
-    Begin what *request* reports if it is of one record of a split batch, or of one whole batch: as most requests are.
+    Return batch, cell and input of *request* if it is of a whole batch, or of one record of a split one (rule 8.1).
+
+    Most requests are.
 
     Returns:
-        False, and nothing has changed, if it reports something else, renews or is to be refused: it is a range.
+        None if it reports something else, renews or is to be refused: it is a range.
     """
     first, last, types = request
     input_ = _WITHOUT_RENEW.get(types[0])
     batch = state.in_flight.floor(first)
     if input_ is None or batch is None or first < state.start_offset or len(types) > 1:
-        return False
+        return None
     if batch.is_split and first == last <= batch.last_offset:
         cell = batch.cells[first - batch.first_offset]
-    elif not batch.is_split and (first, last) == (batch.first_offset, batch.last_offset) and member_id != NO_MEMBER:
+    elif not batch.is_split and first == batch.first_offset and last == batch.last_offset and member_id != NO_MEMBER:
         cell = batch.cell
     else:
-        return False
-    if not cell.is_held_by(member_id):
-        return False
-    change.begin_one(batch, first, last, cell, input_)
-    return True
+        return None
+    return (batch, cell, input_) if cell.is_held_by(member_id) else None
 
 
 class _Acknowledgement:
@@ -97,8 +98,7 @@ class _Acknowledgement:
             batch, singles = self._singles_from(requests, index) if len(requests) > 1 else (None, requests)
             if batch is None or not self._take_singles(batch, singles):
                 for request in singles:
-                    if not _is_taken_as_one(self._state, self._member_id, self._change, request):
-                        self._take_range(request)
+                    self._take_one(request)
             index += len(singles)
 
     def _refuse_oversized(self, request: AcknowledgementBatch) -> None:
@@ -117,6 +117,14 @@ class _Acknowledgement:
         # rule 8.1, step 6.3
         is_covered = first <= batch.first_offset and batch.last_offset <= last
         return not is_covered or len(types) > 1 or batch.first_offset < self._state.start_offset <= batch.last_offset
+
+    def _take_one(self, request: AcknowledgementBatch) -> None:
+        one = _one_cell(self._state, self._member_id, request)
+        if one is None:
+            self._take_range(request)
+        else:
+            (first, last, _), (batch, cell, input_) = request, one
+            self._change.begin_one(batch, first, last, cell, input_)
 
     # ---- a range
 
@@ -190,7 +198,7 @@ class _Acknowledgement:
         if refusal is not None:
             raise refusal
         if len(types) > 1:
-            self._begin_each(batch, low, types, kinds)
+            self._begin_each(batch, low, part, types, kinds)
         elif _RENEW not in kinds:
             self._change.begin(batch, low, part, _INPUTS[types[0]], held)
 
@@ -204,15 +212,18 @@ class _Acknowledgement:
                 return index, _refusal_of(cell, low + index)
         return len(part), None
 
-    def _begin_each(self, batch: Batch, low: int, types: tuple[int, ...], kinds: Iterable[int]) -> None:
-        """Begin what *types*, of which *kinds* are the distinct ones, say of the records from *low* on; not RENEW."""
+    def _begin_each(
+        self, batch: Batch, low: int, part: Sequence[Cell], types: tuple[int, ...], kinds: Iterable[int]
+    ) -> None:
+        """Begin what *types*, of which *kinds* are the distinct ones, say of *part*, from *low* on; not RENEW."""
         inputs = {kind: _INPUTS[kind] for kind in kinds}
         offsets: Sequence[int] = range(low, low + len(types))
         if inputs.pop(_RENEW, None) is not None:
             offsets = [offset for offset, type_ in zip(offsets, types, strict=True) if type_ in inputs]
             types = tuple([type_ for type_ in types if type_ in inputs])
+            part = batch.pick(offsets)
         if inputs:
-            self._change.begin_each(batch, offsets, types, inputs)
+            self._change.begin_each(batch, offsets, part, types, inputs)
 
     # ---- single records: members often acknowledge record by record, and many entries are taken in one go
 
@@ -252,20 +263,28 @@ class _Acknowledgement:
             those entries are judged one after the other.
         """
         firsts, _, columns = zip(*requests, strict=True)
-        types, offsets = tuple(chain.from_iterable(columns)), as_range(firsts)
-        kinds = set(types)
+        types = columns[0] * len(columns) if _are_the_same(columns) else tuple(chain.from_iterable(columns))
+        kinds, offsets = set(types), as_range(firsts)
         if not _WITHOUT_RENEW.keys() >= kinds or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
             return False
-        if not all(cell.is_held_by(self._member_id) for cell in distinct(batch.pick(offsets))):
+        part = batch.pick(offsets)
+        if not all(cell.is_held_by(self._member_id) for cell in distinct(part)):
             return False
-        self._change.begin_each(batch, offsets, types, {kind: _INPUTS[kind] for kind in kinds})
+        self._change.begin_each(batch, offsets, part, types, {kind: _INPUTS[kind] for kind in kinds})
         return True
 
 
 def _are_singles(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> bool:
     """Return whether all *requests* report one record each within low..high; C code looks at column after column."""
-    firsts, lasts, types = zip(*requests, strict=True)
-    return firsts == lasts and low <= min(firsts) and max(firsts) <= high and sum(map(len, types)) == len(types)
+    firsts, lasts, columns = zip(*requests, strict=True)
+    if firsts != lasts or min(firsts) < low or max(firsts) > high:
+        return False
+    return len(columns[0]) == 1 if _are_the_same(columns) else sum(map(len, columns)) == len(columns)
+
+
+def _are_the_same(columns: tuple[Sequence[int], ...]) -> bool:
+    """Return whether the types of all entries are the same tuple: most often they are, and looking is quick."""
+    return type(columns[0]) is tuple and columns.count(columns[0]) == len(columns)
 
 
 def _refusal_of(cell: Cell, offset: int) -> InvalidRecordStateError:

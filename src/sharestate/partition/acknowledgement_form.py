@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from sharestate.errors import InvalidRequestError
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
@@ -13,6 +13,8 @@ MAX_TYPES: Final = 2**20
 """Most acknowledge types in one AcknowledgementBatch: as many as a batch may have records to be split. [types]"""
 
 
+_LOW: Final = MIN_INT64  # names of this module: compiled code looks up those of others each time
+_HIGH: Final = MAX_INT64
 _TYPES: Final = frozenset({int, AcknowledgeType})
 _NOTHING_YET: Final = object()
 _SEQUENCES: Final = (tuple, list, Sequence)
@@ -27,24 +29,35 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
         InvalidRequestError: A range is reversed, or has no type, or several but not one for each offset.
     """
     batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
-    single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
-    for batch in batches:
-        try:
-            first, last, types = batch
-            if type(first) is type(last) is int and MIN_INT64 <= first <= last <= MAX_INT64:
-                if types is single:
-                    continue
-                if len(types) == 1:
-                    if type(types[0]) in _TYPES and isinstance(types, _SEQUENCES):
-                        single = types
-                        continue
-                elif _are_types(types, last - first + 1):
-                    continue
-        except (TypeError, ValueError, LookupError, OverflowError):
-            pass
-        index = next(index for index, each in enumerate(batches) if each is batch)  # to count along would take long
-        _refuse(batch, f"batches[{index}]")
+    try:
+        if _are_well_formed(batches):
+            return batches
+    except (TypeError, ValueError, LookupError, OverflowError):  # an entry is no triple, or its types have no length
+        pass
+    _refuse_first(batches)
     return batches
+
+
+def _are_well_formed(batches: tuple[AcknowledgementBatch, ...]) -> bool:
+    """Return whether nothing is wrong with *batches*; whatever that raises says that something is."""
+    single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
+    # Whatever the caller has put into them, which compiled code would otherwise take for what is annotated.
+    first: Any
+    last: Any
+    types: Any
+    for batch in batches:
+        first, last, types = batch
+        if type(first) is not int or type(last) is not int or not _LOW <= first <= last <= _HIGH:
+            return False
+        if types is single:
+            continue
+        if len(types) == 1:
+            if type(types[0]) not in _TYPES or not isinstance(types, _SEQUENCES):
+                return False
+            single = types
+        elif not _are_types(types, last - first + 1):
+            return False
+    return True
 
 
 def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed
@@ -52,8 +65,14 @@ def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the ca
     return size <= len(types) <= MAX_TYPES and isinstance(types, _SEQUENCES) and _TYPES.issuperset(map(type, types))
 
 
-def _refuse(batch: Any, where: str) -> NoReturn:  # noqa: ANN401 - whatever the caller has passed
-    """Raise the error for a *batch* that does not make sense, naming the part that is wrong."""
+def _refuse_first(batches: Iterable[Any]) -> None:
+    """Raise the error for the first of *batches* that does not make sense, whatever the caller has passed."""
+    for index, batch in enumerate(batches):
+        _expect_form(batch, f"batches[{index}]")
+
+
+def _expect_form(batch: Any, where: str) -> None:  # noqa: ANN401 - whatever the caller has passed
+    """Refuse a *batch* that does not make sense, naming the part that is wrong."""
     try:
         first, last, types = batch
     except (TypeError, ValueError):
@@ -66,6 +85,8 @@ def _refuse(batch: Any, where: str) -> NoReturn:  # noqa: ANN401 - whatever the 
     if size < 1:
         message = f"The range is reversed: {first}-{last}"
         raise InvalidRequestError(message, first, last)
+    if count == 1 or count >= size:
+        return
     message = f"{count} acknowledge types for the {size} offsets {first}-{last}"
     raise InvalidRequestError(message, first, last)
 

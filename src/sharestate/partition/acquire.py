@@ -114,7 +114,7 @@ def _is_one_new_batch(state: PartitionState, fetched: FetchedRecords, max_record
 
     That is what most fetches are, and a third of the cost of a whole batch would be to plan it.
     """
-    # rules 7.1 to 7.10, where nothing is in their way
+    # rules 7.1, 7.2, 7.4, 7.5, 7.8, 7.9 and 7.10, where nothing is in their way
     log = fetched.batches
     first, last = log[0].first_offset, log[-1].last_offset
     size = last - first + 1
@@ -122,7 +122,7 @@ def _is_one_new_batch(state: PartitionState, fetched: FetchedRecords, max_record
         size <= max_records
         and size <= batch_size
         and size <= state.config.max_record_locks - state.in_flight_count
-        and (first > state.end_offset or not state.in_flight)
+        and (first > state.end_offset or state.in_flight.is_empty())
         and state.start_offset <= first <= fetched.fetch_offset
         and state.gap_window is None
         and not fetched.aborted_transactions
@@ -283,7 +283,7 @@ def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: 
     batch = Batch(first_offset, last_offset, held)
     _cache(state, batch)
     if state.recorder is not None:
-        state.recorder.record_all(batch, Cause.ACQUIRED)
+        state.recorder.record_one(first_offset, last_offset, held, Cause.ACQUIRED, None)
     return new_tuple(AcquiredRecords, (first_offset, last_offset, held.delivery_count))
 
 

@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from sharestate.partition.batches import Batch
@@ -71,7 +72,7 @@ def advance(state: PartitionState) -> bool:
             return True
         if new > last and batch is state.in_flight.last:
             _pass_all(state, new)
-            _remove_up_to(state, last)
+            _record_passed(state, state.in_flight.remove_all())
             return True
     return _advance_over_batches(state)
 
@@ -88,7 +89,7 @@ def _advance_over_batches(state: PartitionState) -> bool:
     else:
         state.move_start(start, plan.completed)
     if plan.next_batch is not state.in_flight.first:  # else the SPSO stays within the first batch: nothing to remove
-        _remove_up_to(state, plan.last_durable)
+        _record_passed(state, state.in_flight.remove_up_to(plan.last_durable))
     return True
 
 
@@ -98,8 +99,7 @@ def _pass_all(state: PartitionState, start: int) -> None:
     state.move_end(start)
 
 
-def _remove_up_to(state: PartitionState, last_offset: int) -> None:
-    removed = state.in_flight.remove_up_to(last_offset)
+def _record_passed(state: PartitionState, removed: Iterable[Batch]) -> None:
     if state.recorder is not None:
         for batch in removed:
             state.recorder.record_all(batch, Cause.PASSED)

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeVar
 
 from sharestate.partition.cells import Cell
 from sharestate.partition.locks import Lock, LockedRecords, Locks
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 _FEW: Final = 4
 """As many cells are looked at one by one. [cells]"""
@@ -44,6 +48,32 @@ def distinct(cells: Sequence[Cell]) -> Iterable[Cell]:
     """Return the distinct ones of *cells*, of which there is at least one, in their order."""
     # Usually there is one: counting it is four times as quick as putting all of them into a dict.
     return cells[:1] if is_uniform(cells) else dict.fromkeys(cells)
+
+
+def distinct_unordered(cells: Sequence[Cell]) -> Collection[Cell]:
+    """Return the distinct ones of *cells*, of which there is at least one, in any order: in half the time."""
+    return cells[:1] if is_uniform(cells) else set(cells)
+
+
+def values_of(table: Mapping[_Key, _Value], keys: Sequence[_Key]) -> tuple[_Value, ...]:
+    """
+    Return the value that *table* has for each of *keys*, of which there are at least two.
+
+    Raises:
+        KeyError: It has none for one of them.
+    """
+    values: tuple[_Value, ...] = itemgetter(*keys)(table)  # takes half the time of a map
+    return values
+
+
+def replaced(cells: Sequence[Cell], replacements: Mapping[Cell, Cell]) -> Iterable[Cell]:
+    """Return *cells*, of which there are at least two, with what *replacements* has in their place."""
+    if is_uniform(cells):
+        return [replacements.get(cells[0], cells[0])] * len(cells)
+    try:
+        return values_of(replacements, cells)
+    except KeyError:  # cells without a replacement stay: the second argument of get is its default
+        return map(replacements.get, cells, cells)
 
 
 class Batch:
@@ -207,8 +237,7 @@ def _durable_prefix(cells: Sequence[Cell], count: int) -> int:
     """Return how many cells are durable without a break, of which the first *count* are; linear in those after them."""
     window = 2 * _FEW  # C code looks at ever larger slices
     while looked_at := cells[count : count + window]:
-        found = looked_at[:1] if is_uniform(looked_at) else set(looked_at)  # a set is made in half the time of a dict
-        others = [cell for cell in found if not cell.is_durable]
+        others = [cell for cell in distinct_unordered(looked_at) if not cell.is_durable]
         if others:
             return count + min(map(looked_at.index, others))
         count += len(looked_at)
@@ -253,6 +282,10 @@ class InFlight:
         """Return the batch that begins at *first_offset*."""
         return self._batches[bisect_left(self._firsts, first_offset)]
 
+    def is_empty(self) -> bool:
+        """Return whether there is no batch: what ``not`` says, in half the time."""
+        return not self._batches
+
     @property
     def first(self) -> Batch:
         """The lowest batch."""
@@ -277,10 +310,14 @@ class InFlight:
 
     def add(self, batch: Batch) -> None:
         """Add *batch*."""
-        first = batch.first_offset
-        index = bisect_left(self._firsts, first)
-        self._firsts.insert(index, first)
-        self._batches.insert(index, batch)
+        first, firsts = batch.first_offset, self._firsts
+        if not firsts or first > firsts[-1]:  # nearly always
+            firsts.append(first)
+            self._batches.append(batch)
+        else:
+            index = bisect_left(firsts, first)
+            firsts.insert(index, first)
+            self._batches.insert(index, batch)
         self._count(batch, 1)
 
     def extend(self, batches: Iterable[Batch]) -> None:
@@ -320,6 +357,13 @@ class InFlight:
         del self._firsts[:count], self._batches[:count]
         for batch in removed:
             self._count(batch, -1)
+        return removed
+
+    def remove_all(self) -> list[Batch]:
+        """Remove all batches, and return them."""
+        removed = self._batches
+        self._firsts, self._batches = [], []
+        self.oversized_count = self.splittable_count = 0
         return removed
 
     def _count(self, batch: Batch, sign: int) -> None:

@@ -11,11 +11,13 @@ Source:
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from sharestate.errors import UnknownWriteError
 from sharestate.partition.advance import advance
-from sharestate.partition.batches import Batch
+from sharestate.partition.batches import Batch, distinct_unordered
 from sharestate.partition.cells import Cell
 from sharestate.partition.record_machine import TERMINAL, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite
@@ -36,7 +38,8 @@ def write_succeeded(state: PartitionState, number: int, *, advances: bool = True
         wakes = advances and advance(state) and pending.wakes
     if not advances:  # in Kafka the exception keeps what is to be dead letters from their queue, too (B25)
         return NOTHING
-    return _with_dead_letters(state, pending, WAKE if wakes else NOTHING)
+    effects = WAKE if wakes else NOTHING
+    return _with_dead_letters(state, pending, effects) if pending.dead_letters else effects
 
 
 def write_failed(state: PartitionState, number: int) -> Effects:
@@ -59,20 +62,29 @@ def commit(state: PartitionState, pending: PendingWrite, write: int | None, *, a
     # rule 1.5, step 1
     for batch, first_offset, last_offset in pending.ranges:
         is_one = first_offset == last_offset or not batch.is_split
-        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to tally
+        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to count
             after = cell.committed()
             state.release_lock(cell, 1)
             state.put_cell(batch, first_offset, after)
             if state.recorder is not None:
-                state.record(batch, first_offset, last_offset, {after: Cause.CONFIRMED}, write)
+                state.recorder.record_one(first_offset, last_offset, after, Cause.CONFIRMED, write)
             continue
-        replacements = {}
-        for cell, references in batch.tally(first_offset, last_offset).items():
-            if cell.write == pending.number:
-                replacements[cell] = cell.committed()
-                state.release_lock(cell, references)
+        part = batch.part(first_offset, last_offset)
+        found = distinct_unordered(part)
+        replacements = {cell: cell.committed() for cell in found if cell.write == pending.number}
+        _release_locks(state, part, replacements, are_all=len(replacements) == len(found))
         state.replace_cells(batch, first_offset, last_offset, replacements, Cause.CONFIRMED, write)
     return advances and advance(state)
+
+
+def _release_locks(state: PartitionState, part: Sequence[Cell], cells: Collection[Cell], *, are_all: bool) -> None:
+    """Take what refers in *part* to *cells*, of which *are_all* says whether it has no others, from their locks."""
+    if are_all and len({(cell.lock, cell.lock_expired) for cell in cells}) == 1:
+        state.release_lock(part[0], len(part))  # nearly always, and to tally takes longer than all else
+        return
+    tally = Counter(part) if len(cells) > 1 else {cell: part.count(cell) for cell in cells}
+    for cell in cells:
+        state.release_lock(cell, tally[cell])
 
 
 def _advances_after_failed_expiry(state: PartitionState) -> bool:

@@ -119,9 +119,10 @@ class Locks:
                 return
         self._by_expiry.remove(lock)
         locks = self._by_member[lock.member_id]
-        del locks[bisect_left(locks, lock)]
-        if not locks:
+        if len(locks) == 1:
             del self._by_member[lock.member_id]
+        else:
+            del locks[bisect_left(locks, lock)]
 
     def requeue(self, lock: Lock, holders: int, first_offset: int) -> None:
         """Give *holders* cells from *first_offset* on back to *lock*: the write that took them away has failed."""

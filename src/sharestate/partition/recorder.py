@@ -6,16 +6,15 @@ Commands record what they put in the place of what, as they do it; a change that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import compress, repeat
-from operator import add, is_not
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from sharestate.partition.batches import Batch, is_uniform
 from sharestate.partition.cells import Cell
 from sharestate.partition.record_machine import Input
-from sharestate.values.effects import Cause, Transition
+from sharestate.values.effects import Cause, Transition, TransitionFields, TransitionRuns, Transitions
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 
@@ -35,9 +34,6 @@ _CAUSES: Final[Mapping[Input, Cause]] = MappingProxyType(
         Input.DEAD_LETTERED: Cause.DEAD_LETTERED,
     }
 )
-_Change: TypeAlias = tuple[Cause, RecordState, int, str, int | None, bool, int, int | None]
-"""What a transition says beside its range."""
-
 _MAKES_AVAILABLE: Final = frozenset({Input.RELEASE, Input.LOCK_TIMEOUT, Input.SESSION_CLOSE})
 
 
@@ -51,19 +47,30 @@ def cause_of(input_: Input, after: Cell) -> Cause:
 class TransitionRecorder:
     """The transitions of the command that runs."""
 
-    __slots__ = ("_transitions", "at_ms")
+    __slots__ = ("_is_made", "_parts", "at_ms")
 
     def __init__(self) -> None:
         """Begin without transitions."""
-        self._transitions: list[Transition] = []
+        self._parts: list[Iterable[Transition]] = []
+        self._is_made = True
+        """Whether each part is one transition, which is made already."""
         self.at_ms = 0
         """The last ``now_ms`` of a command. [ms]"""
 
-    def take(self) -> tuple[Transition, ...]:
-        """Return the transitions, and begin again."""
-        transitions = tuple(self._transitions)
-        self._transitions.clear()
-        return transitions
+    def take(self) -> Sequence[Transition]:
+        """Return the transitions, and begin again; of records that differ they are made when one is looked at."""
+        parts, self._parts = self._parts, []
+        if self._is_made:
+            return tuple(chain.from_iterable(parts))
+        self._is_made = True
+        return Transitions(parts)
+
+    def record_one(
+        self, first_offset: int, last_offset: int, cell: Cell, why: Cause | Input, write: int | None
+    ) -> None:
+        """Record that all records of a range have *cell*."""
+        fields = (first_offset, last_offset, *self._fields(cell, why, write))
+        self._parts.append((new_tuple(Transition, fields),))
 
     def record_replaced(  # noqa: PLR0913 - a range of a batch, and what to record of it
         self,
@@ -75,8 +82,8 @@ class TransitionRecorder:
         write: int | None = None,
     ) -> None:
         """Record each run of a range within *batch* whose cell is about to be replaced."""
-        changes = {cell: self._change(after, why, write) for cell, after in replacements.items()}
-        self._record(batch, first_offset, last_offset, changes)
+        fields = {cell: self._fields(after, why, write) for cell, after in replacements.items()}
+        self._record(batch, first_offset, last_offset, fields)
 
     def record_in_place(
         self,
@@ -87,14 +94,14 @@ class TransitionRecorder:
         write: int | None = None,
     ) -> None:
         """Record each run of a range within *batch* whose cell *why* has, as it stands."""
-        changes = {cell: self._change(cell, cause, write) for cell, cause in why.items()}
-        self._record(batch, first_offset, last_offset, changes)
+        fields = {cell: self._fields(cell, cause, write) for cell, cause in why.items()}
+        self._record(batch, first_offset, last_offset, fields)
 
     def record_all(self, batch: Batch, cause: Cause) -> None:
         """Record all of *batch* as it stands."""
         self.record_in_place(batch, batch.first_offset, batch.last_offset, dict.fromkeys(batch.distinct(), cause))
 
-    def _change(self, cell: Cell, why: Cause | Input, write: int | None) -> _Change:
+    def _fields(self, cell: Cell, why: Cause | Input, write: int | None) -> TransitionFields:
         return (
             cause_of(why, cell) if isinstance(why, Input) else why,
             cell.state,
@@ -106,19 +113,14 @@ class TransitionRecorder:
             write,
         )
 
-    def _record(self, batch: Batch, first_offset: int, last_offset: int, changes: Mapping[Cell, _Change]) -> None:
-        """Record the runs of a range within *batch* of which *changes* says the same; nothing of other cells."""
+    def _record(
+        self, batch: Batch, first_offset: int, last_offset: int, fields: Mapping[Cell, TransitionFields]
+    ) -> None:
+        """Record the runs of a range within *batch* of which *fields* says the same; nothing of other cells."""
         cells = batch.part(first_offset, last_offset)
         if not batch.is_split or is_uniform(cells):
-            if cells[0] in changes:
-                self._transitions.append(new_tuple(Transition, (first_offset, last_offset, *changes[cells[0]])))
-            return
-        # C code goes through them, for neighbors may all differ. Equal changes become one object, and are told by that.
-        same = dict(zip(changes.values(), changes.values(), strict=True))
-        each = [*map({cell: same[change] for cell, change in changes.items()}.get, cells)]
-        ends = [*map(is_not, each, each[1:])]
-        firsts = (first_offset, *compress(range(first_offset + 1, last_offset + 1), ends))
-        lasts = (*compress(range(first_offset, last_offset), ends), last_offset)
-        runs = each[0], *compress(each[1:], ends)
-        ranges = compress(zip(firsts, lasts, strict=True), runs)
-        self._transitions += map(new_tuple, repeat(Transition), map(add, ranges, filter(None, runs)))
+            if cells[0] in fields:
+                self._parts.append((new_tuple(Transition, (first_offset, last_offset, *fields[cells[0]])),))
+        elif not fields.keys().isdisjoint(cells):
+            self._parts.append(TransitionRuns(first_offset, cells, fields))
+            self._is_made = False

@@ -231,10 +231,13 @@ class SharePartition:
         """
         if type(member_id) is not str:
             member_id = text(member_id, "member_id")
-        expect(fetched, FetchedRecords, "fetched")
-        expect(mode, AcquireMode, "mode")
-        integer(max_records, "max_records")
-        integer(batch_size, "batch_size", 1)
+        if type(fetched) is not FetchedRecords or type(mode) is not AcquireMode:
+            expect(fetched, FetchedRecords, "fetched")
+            expect(mode, AcquireMode, "mode")
+        if type(max_records) is not int or not 0 <= max_records <= MAX_INT64:
+            integer(max_records, "max_records")
+        if type(batch_size) is not int or not 0 < batch_size <= MAX_INT64:
+            integer(batch_size, "batch_size", 1)
         self._set_time(now_ms)
         try:
             effects = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
@@ -318,7 +321,9 @@ class SharePartition:
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        return self._with_transitions(commit.write_succeeded(self._state, integer(number, "number"), advances=advances))
+        if type(number) is not int or not 0 <= number < self._state.next_write:
+            number = integer(number, "number")
+        return self._with_transitions(commit.write_succeeded(self._state, number, advances=advances))
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -542,7 +547,7 @@ class SharePartition:
 
     def _refused(self, error: RequestRefusedError) -> RequestRefusedError:
         transitions = self._with_transitions(NOTHING).transitions
-        return error.with_transitions(transitions) if transitions else error
+        return error.with_transitions(tuple(transitions)) if transitions else error
 
     def _set_time(self, now_ms: int) -> None:
         state = self._state

@@ -12,10 +12,9 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final
 
-from sharestate.partition.batches import Batch, is_uniform
+from sharestate.partition.batches import Batch, is_uniform, values_of
 from sharestate.partition.cells import Cell
 from sharestate.partition.commit import commit
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
@@ -26,8 +25,7 @@ from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
+_ARCHIVING: Final = RecordState.ARCHIVING  # naming the class first costs as much as two calls
 
 _NEAR: Final = 32
 """Ranges of a batch closer than this are kept as one: walking over the gap costs less than a range. [records]"""
@@ -86,15 +84,19 @@ class Change:
             self._put(batch, [offset for offset, _ in chosen], [after[cell] for _, cell in chosen], after.values())
 
     def begin_each(
-        self, batch: Batch, offsets: Sequence[int], reports: Sequence[int], inputs: Mapping[int, Input]
+        self,
+        batch: Batch,
+        offsets: Sequence[int],
+        part: Sequence[Cell],
+        reports: Sequence[int],
+        inputs: Mapping[int, Input],
     ) -> None:
         """
-        Begin an input for each of some records of a split batch, all of which lie at or above the SPSO.
+        Begin an input for each of *part*, the cells of *offsets* of a split batch, all at or above the SPSO.
 
         *inputs* has the input of each of *reports*, of which there are many and few distinct ones.
         """
         # rule 1.3
-        part = batch.pick(offsets)
         if not is_uniform(part):
             after = list(map(self._after, part, map(inputs.__getitem__, reports)))
             self._put(batch, offsets, after, dict.fromkeys(after))
@@ -103,7 +105,7 @@ class Change:
         if len(cells) == 1:
             self._put(batch, offsets, list(cells.values()) * len(part), cells.values())
         else:
-            self._put(batch, offsets, _values(cells, reports), cells.values())
+            self._put(batch, offsets, values_of(cells, reports), cells.values())
 
     def state_batches(self) -> Sequence[StateBatch]:
         """Return the records that are to be persisted, in the order of their transitions."""
@@ -117,11 +119,11 @@ class Change:
         causes = {
             after: cause
             for (cell, input_), after in self._pending.items()
-            if after.state is RecordState.ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter)
+            if after.state is _ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter)
         }
         letters = []
         for first, last, state, count in state_batches if causes else ():
-            if state == RecordState.ARCHIVING:
+            if state == _ARCHIVING:
                 (batch,) = self._state.in_flight.from_floor(first, first)
                 letters.append(DeadLetter(first, last, count, causes[batch.at(first)]))
         return tuple(letters)
@@ -139,10 +141,7 @@ class Change:
             for first, last, cell in list(batch.runs(first_offset, last_offset)):
                 if cell.write == self.number and cell.rollback is not None:
                     self._state.put_cells(batch, first, [cell.rollback] * (last - first + 1 if batch.is_split else 1))
-        self._state.count_completed(self._complete_count - self._state.delivery_complete_count)
-        self._state.writer.withdraw(self.number)
-        self._state.writes.pop(self.number, None)
-        self._state.next_write = self.number
+        _withdraw_write(self._state, self.number, self._complete_count)
 
     def record(self, ranges: Iterable[tuple[Batch, int, int]], write: int | None) -> None:
         """Record the transitions of the change, which *write* carries."""
@@ -175,10 +174,10 @@ class Change:
             states, counts = (first.state,) * count, (first.delivery_count,) * count
             completed = count if first.state in TERMINAL else 0
         else:
-            states = _values({cell: cell.state for cell in cells}, after)
+            states = values_of({cell: cell.state for cell in cells}, after)
             delivered = {cell: cell.delivery_count for cell in cells}
             is_same = len(set(delivered.values())) == 1
-            counts = (first.delivery_count,) * count if is_same else _values(delivered, after)
+            counts = (first.delivery_count,) * count if is_same else values_of(delivered, after)
             completed = count - sum(map(states.count, {cell.state for cell in cells} - TERMINAL))
         self._runs.append(StateRun.of_records(offsets, states, counts))
         if low >= state.start_offset:
@@ -197,12 +196,6 @@ class Change:
                 self._ranges[-1] = (batch, first, last)
                 return
         self._ranges.append((batch, first_offset, last_offset))
-
-
-def _values(table: Mapping[_Key, _Value], keys: Sequence[_Key]) -> tuple[_Value, ...]:
-    """Return the value that *table* has for each of *keys*, of which there are at least two."""
-    values: tuple[_Value, ...] = itemgetter(*keys)(table)  # takes half the time of a map
-    return values
 
 
 def _disjoint(ranges: Iterable[tuple[Batch, int, int]]) -> list[tuple[Batch, int, int]]:
@@ -229,9 +222,53 @@ def issue(state: PartitionState, change: Change) -> Effects:
     content = state.writer.content(state, batches, is_final=False)
     if state.recorder is not None:
         change.record(pending.ranges, None if content is None else change.number)
+    return _issued(state, content, pending)
+
+
+def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
+    state: PartitionState, batch: Batch, first_offset: int, last_offset: int, cell: Cell, input_: Input
+) -> Effects:
+    """
+    Issue the write of *input_* for *cell*, that of one record of a split batch or of a whole one, from the SPSO on.
+
+    What most commands change is no more than that. It is planned before anything is changed, so it takes no ``Change``.
+    """
+    # rules 1.3, 11, 16, 20.4 and 21.2
+    number, config, completed = state.next_write, state.config, state.delivery_complete_count
+    after = cell.pending(input_, number, config)
+    entry = new_tuple(StateBatch, (first_offset, last_offset, after.state, after.delivery_count))
+    dead_letters: tuple[DeadLetter, ...] = ()
+    if after.state is _ARCHIVING and (cause := TRANSITIONS[cell.state, input_].dead_letter):
+        dead_letters = (DeadLetter(first_offset, last_offset, after.delivery_count, cause),)
+    pending = PendingWrite(number, config.delivery_count_limit, ((batch, first_offset, last_offset),), dead_letters)
+    try:
+        content = state.writer.content(state, (entry,), is_final=False)
+        state.put_cell(batch, first_offset, after)
+        if after.state in TERMINAL:
+            state.count_completed(last_offset - first_offset + 1)
+        if state.recorder is not None:
+            state.recorder.record_one(first_offset, last_offset, after, input_, number)
+        return _issued(state, content, pending)
+    except BaseException:
+        state.put_cell(batch, first_offset, cell)
+        _withdraw_write(state, number, completed)
+        raise
+
+
+def _issued(state: PartitionState, content: WriteContent | None, pending: PendingWrite) -> Effects:
+    # rule 16
     if content is None:
         return WAKE if commit(state, pending, None) else NOTHING
     return with_writes((issue_content(state, content, pending),))
+
+
+def _withdraw_write(state: PartitionState, number: int, complete_count: int) -> None:
+    """Take back write *number*, the last one, if it was issued; *complete_count* is that of before its change."""
+    # rules 20.4 and 24.3
+    state.count_completed(complete_count - state.delivery_complete_count)
+    state.writer.withdraw(number)
+    state.writes.pop(number, None)
+    state.next_write = number
 
 
 def issue_final(

@@ -14,26 +14,32 @@ from typing import Final
 from sharestate.errors import SnapshotError
 from sharestate.explain.words import counted
 from sharestate.json_lines import write_json
-from sharestate.partition.share_partition import SharePartition
 from sharestate.report.elements import PageLink, list_of, read_part, table_of, text_of
 from sharestate.testing.explore import RULES, Exploration, ExploredEventKind, ExploredState, Step
 from sharestate.testing.explore.explored_state import digest
 from sharestate.testing.explore.properties import (
-    NOTHING_RAISED,
     Contradiction,
     contradictions,
-    inconsistent,
     is_done,
     not_done,
+    refused,
     stalled,
 )
-from sharestate.testing.explore.steps import ExploredGroup, raised
+from sharestate.testing.explore.rules_met import in_order, rules_of
+from sharestate.testing.explore.steps import ExploredGroup
 from sharestate.testing.explore.walks import following, walk
+from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import CellRow, Snapshot
 
 _NOTHING: Final = "nothing"
+
+_NUMBERS: Final = (
+    "The numbers of a fetch are its batches and its size; those of an acknowledgement the first and last offset and "
+    f"the type ({', '.join(f'{each.value} {each.name}' for each in AcknowledgeType)})."
+)
+"""What the numbers of events are."""
 
 
 def address_of(positions: Iterable[int]) -> str:
@@ -101,11 +107,11 @@ def _sections(exploration: Exploration, positions: Sequence[int], walked: Sequen
         broken += _of_state(around, last, [step for _, step in then])
     except SnapshotError as error:
         then = []
-        broken.append(Contradiction(NOTHING_RAISED, raised(error)))
+        broken.append(refused(error))
     if broken:
         lines = [f"{name}: {text}" for name, text in broken]
         yield f'<section id="broken" class="finding stalled"><h2>What does not hold here</h2>{list_of(lines)}</section>'
-    yield f'<section id="way"><h2>The way here</h2>{_way(positions, walked)}</section>'
+    yield f'<section id="way"><h2>The way here</h2>{_way(around, positions, walked)}</section>'
     if positions:
         yield f'<section id="changed"><h2>What has changed</h2>{_changed(around, walked[-2].after, last)}</section>'
     if not last.error:
@@ -119,37 +125,38 @@ def _counterexample(exploration: Exploration) -> str:
         left = "" if exploration.expanded == exploration.states else ", but has not looked at all"
         return f"<p>The exploration has found nothing that does not hold{left}.</p>"
     text, address = text_of(f"{found.name}: {found.text}"), address_of(found.positions)
-    return f'<p class="standing stalled">The exploration has found <a href="{address}">{text}</a></p>'
+    return (
+        f'<p class="standing stalled">The exploration has found what does not hold: <a href="{address}">{text}</a></p>'
+    )
 
 
 def _of_state(around: ExploredGroup, last: Step, then: Sequence[Step]) -> Iterator[Contradiction]:
     """Yield what does not hold of the state after *last*, which may be followed by *then*."""
     if last.error:
         return
-    yield from inconsistent(SharePartition.restore(last.after.leader))
     if not any(step.error for step in then):
         fetched = [step.after for step in then if step.event.kind is ExploredEventKind.FETCH]
         yield from stalled(around, last.after, fetched)
 
 
-def _way(positions: Sequence[int], walked: Sequence[Step]) -> str:
+def _way(around: ExploredGroup, positions: Sequence[int], walked: Sequence[Step]) -> str:
+    before = [walked[0].after, *(step.after for step in walked)]
     rows = [
-        (PageLink(str(step.event) if count else "beginning", address_of(positions[:count])), *_outcome(step))
+        (
+            PageLink(str(step.event) if count else "beginning", address_of(positions[:count])),
+            *_outcome(around, before[count], step),
+        )
         for count, step in enumerate(walked)
     ]
     return table_of(("event", "acquired", "SPSO", "rules"), rows)
 
 
-def _outcome(step: Step) -> tuple[object, ...]:
+def _outcome(around: ExploredGroup, before: ExploredState, step: Step) -> tuple[object, ...]:
     if step.error:
         return "", "", step.error
     acquired = ", ".join(f"{_range(first, last)} x{count}" for first, last, count in step.acquired)
-    return acquired, step.after.leader.start_offset, _rules(step)
-
-
-def _rules(step: Step) -> str:
-    rules = {RULES[change.cause] for change in step.transitions}
-    return ", ".join(sorted(rules, key=lambda rule: [int(part) for part in rule.split(".")]))
+    rules = in_order(rules_of(around, before, step))
+    return acquired, step.after.leader.start_offset, ", ".join(rules)
 
 
 # ---- what the last event did
@@ -207,9 +214,9 @@ def _next(
     for position, step in then:
         broken = ", ".join(each.name for each in contradictions(around, state, step))
         link = PageLink(str(step.event), address_of([*positions, position]))
-        rows.append((link, *_outcome(step), broken))
+        rows.append((link, *_outcome(around, state, step), broken))
     heads = ("event", "acquires", "SPSO", "rules", "does not hold then")
-    return _table(heads, rows)
+    return f"<p>{_NUMBERS}</p>{table_of(heads, rows)}" if rows else "<p>Nothing.</p>"
 
 
 def _state(around: ExploredGroup, state: ExploredState) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -70,7 +71,7 @@ def read_history(spark: SparkSession, path: str) -> DataFrame:
     """
     use_this_python(spark)
     files = spark.read.format("binaryFile").load(path).select("path")
-    headers = files.mapInArrow(_read_headers, _HEADERS).orderBy("path").collect()
+    headers = sorted(files.mapInArrow(_read_headers, _HEADERS).collect(), key=attrgetter("path"))
     _expect_none_empty(files.inputFiles(), [header.path for header in headers])
     if not headers:
         message = "expected a history, got no files"

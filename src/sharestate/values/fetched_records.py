@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from sharestate.values.checks import a_tuple, brief_repr, expect, integer, refuse, rows
 from sharestate.values.list_slices import CheckedBatches
-from sharestate.values.records import AbortedTransaction, RecordBatch, is_batch_after, refuse_batch
+from sharestate.values.records import MAX_OFFSET, AbortedTransaction, RecordBatch, is_batch_after, refuse_batch
 from sharestate.values.transaction_index import TransactionIndex
 
 
@@ -29,14 +29,23 @@ _FIELDS: Final = len(RecordBatch._fields)
 
 
 def _record_batches(batches: Iterable[RecordBatch]) -> Sequence[RecordBatch]:
-    if isinstance(batches, CheckedBatches):  # which fetches of one record after the other share
+    if type(batches) is CheckedBatches:  # fetches of one record after the other share them; an isinstance takes long
         return batches
     batches = a_tuple(batches, RecordBatch, "batches")
     previous = -1
+    for batch in batches:  # one by one: there is usually one
+        if type(batch) is not RecordBatch or len(batch) != _FIELDS or not is_batch_after(batch, previous):
+            return _looked_at(batches)
+        previous = batch.last_offset
+    return batches
+
+
+def _looked_at(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
+    """Return *batches*, or name the first that is wrong: usually there is one."""
+    rows(batches, RecordBatch, "batches")
+    previous = -1
     for index, batch in enumerate(batches):
-        is_whole = type(batch) is RecordBatch and len(batch) == _FIELDS  # one by one: there is usually one
-        if not is_whole or not is_batch_after(batch, previous):
-            rows(batches, RecordBatch, "batches")
+        if not is_batch_after(batch, previous):
             refuse_batch(batch, previous, f"batches[{index}]")
         previous = batch.last_offset
     return batches
@@ -57,14 +66,14 @@ def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[A
 
 
 def _fetch_offset(offset: int) -> int:
-    return integer(offset, "fetch_offset", 0)
+    return offset if type(offset) is int and 0 <= offset <= MAX_OFFSET else integer(offset, "fetch_offset", 0)
 
 
 def _isolation(level: IsolationLevel) -> IsolationLevel:
-    return expect(level, IsolationLevel, "isolation")
+    return level if type(level) is IsolationLevel else expect(level, IsolationLevel, "isolation")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, slots=False)  # with slots each field of a frozen instance takes twice as long to set
 class FetchedRecords:
     """
     The answer of the log to a fetch.

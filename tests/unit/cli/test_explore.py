@@ -14,7 +14,9 @@ from click.testing import CliRunner
 
 from sharestate import KAFKA_4_3
 from sharestate.cli.commands import sharestate
+from sharestate.conformance import read_vectors
 from sharestate.testing import InProcessServer
+from sharestate.testing.explore import BEYOND, Configuration
 from tests.support.explorations import BUGS
 
 if TYPE_CHECKING:
@@ -40,7 +42,21 @@ def test_all_holds(small: Path) -> None:
     """It ends with 0 if all states were looked at and everything holds."""
     result = run("--profile", "kafka-4.4-healed", "--configuration", small)
     assert result.exit_code == 0
-    assert result.output.splitlines()[-1] == "everything holds"
+    lines = result.output.splitlines()
+    assert lines[-1] == "everything holds"
+    profile, _, group = lines[0].partition(", ")
+    assert (profile, Configuration.from_json(group)) == ("kafka-4.4-healed", BUGS["B15"].configuration)
+
+
+def test_says_of_each_rule_what_is_known(small: Path) -> None:
+    """Each rule is one that was met, one that was not, or one that no exploration meets, with the reason."""
+    options = "--profile", "kafka-4.4-healed", "--configuration", small
+    said = json.loads(run(*options, "--json").output)
+    text = run(*options).output
+    assert said["rules"].keys() | said["rules_beyond"].keys() == set(read_vectors().rules)
+    assert f"8.2, 24.3: {BEYOND['8.2']}" in " ".join(text.split())
+    assert said["rules"]["5"] == said["events"]["fetch"]
+    assert "rules not met: 1.4, " in text
 
 
 def test_something_does_not_hold(small: Path, tmp_path: Path) -> None:
@@ -62,7 +78,7 @@ def test_a_bound_was_met(small: Path, tmp_path: Path) -> None:
     bounded = run(*arguments, "--states", 10)
     assert (bounded.exit_code, bounded.output.splitlines()[-1]) == (
         3,
-        "not all was looked at: the bound on states was met",
+        f"not all was looked at: the bound on states was met; the same command goes on from {file}",
     )
     assert run(*arguments).exit_code == 0
     other = run("--profile", "kafka-4.3", "--resume", file)

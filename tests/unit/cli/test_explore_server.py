@@ -55,7 +55,9 @@ def cells(text: str) -> list[list[str]]:
 def test_says_where_the_counterexample_is() -> None:
     """Every page leads to the counterexample, whose page says what does not hold and the way there."""
     assert STALLS.counterexample is not None
-    address = re.findall('standing stalled">The exploration has found <a href="(.*?)"', page(STALLS, "/"))[0]
+    address = re.findall(
+        'standing stalled">The exploration has found what does not hold: <a href="(.*?)"', page(STALLS, "/")
+    )[0]
     found = page(STALLS, address)
     assert STALLS.counterexample.text in section(found, "broken")
     way = [row[0] for row in cells(section(found, "way")) if row]
@@ -162,7 +164,7 @@ def test_state_that_the_leader_does_not_take(monkeypatch: pytest.MonkeyPatch) ->
     def planted(state: PartitionState) -> Snapshot:
         snapshot = take_snapshot(state)
         if snapshot.batches:
-            object.__setattr__(snapshot, "end_offset", -5)
+            object.__setattr__(snapshot, "lifecycle", "GONE")
         return snapshot
 
     monkeypatch.setattr(share_partition, "take_snapshot", planted)

@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 from sharestate import ControlType, RecordBatch, StateBatch
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.error_codes import ErrorCode
-from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, create_history, open_history
-from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events
-from sharestate.history.columns import EVENT_COLUMNS
+from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, OutputRow, create_history, open_history
+from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events, expect_columns
+from sharestate.history.columns import EVENT_COLUMNS, MAY_LACK
 from sharestate.history.events import read_event, write_event
 from sharestate.history.files import parquet_files
 from sharestate.history.json_files import JsonHistory
 from sharestate.history.outputs import OUTPUTS
+from sharestate.history.parquet_files import ParquetHistoryFile, ParquetRows
 from sharestate.json_lines import Json
 
 KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
@@ -273,7 +274,7 @@ def test_an_unknown_version_is_refused(tmp_path: Path, header: Json) -> None:
 
 
 def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
-    """A Parquet file with a column of another type is refused with its name, inside of structs too."""
+    """A Parquet file with a column of another type is refused with its name."""
     path = tmp_path / "history.parquet"
     with create_history(path) as file:
         file.write([read_event(LINE)])
@@ -284,6 +285,54 @@ def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
     error = refused(path)
 
     assert (error.field, error.message) == ("seq", "expected int64, got int32")
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.list_(pa.string())])
+def test_text_is_text_of_any_width(type_: pa.DataType) -> None:
+    """Whatever else stands in its place is refused, and so is what is no list where one has to be."""
+    at = EVENT_SCHEMA.get_field_index("member_id")
+    for text in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+        expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", text)))
+    with pytest.raises(HistoryError) as caught:
+        expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", type_)))
+    assert (caught.value.field, caught.value.message) == ("member_id", f"expected string, got {type_}")
+
+    request = EVENT_SCHEMA.field("request").type
+    fields = [pa.field(field.name, pa.int64() if field.name == "batches" else field.type) for field in request]
+    with pytest.raises(HistoryError, match=r"request\.batches: expected list<.*, got int64"):
+        expect_columns(EVENT_SCHEMA.set(EVENT_SCHEMA.get_field_index("request"), pa.field("request", pa.struct(fields))))
+
+
+def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:
+    """Columns that came to the format later may be missing; the others may not, wherever they stand."""
+    lacking = pa.schema([field for field in EVENT_SCHEMA if field.name not in {each.name for each in MAY_LACK}])
+    expect_columns(lacking)
+
+    for name in lacking.names:
+        with pytest.raises(HistoryError) as caught:
+            expect_columns(pa.schema([field for field in lacking if field.name != name]))
+
+        assert (caught.value.field, caught.value.message) == (name, "the column is missing")
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ([], "the column is missing"),
+        ([pa.field("offset", pa.int32())], "expected int64, got int32"),
+        ([pa.field("offset", pa.string())], "expected int64, got string"),
+        ([pa.field("offset", pa.list_(pa.int64()))], "expected int64, got list<item: int64>"),
+    ],
+)
+def test_a_field_of_a_struct_is_missed(fields: list[pa.Field], problem: str) -> None:
+    """So is one of another type: by its name, with that of the struct."""
+    at = EVENT_SCHEMA.get_field_index("request")
+    others = [field for field in EVENT_SCHEMA.field(at).type if field.name != "offset"]
+
+    with pytest.raises(HistoryError) as caught:
+        expect_columns(EVENT_SCHEMA.set(at, pa.field("request", pa.struct([*others, *fields]))))
+
+    assert (caught.value.field, caught.value.message) == ("request.offset", problem)
 
 
 @pytest.mark.parametrize(
@@ -307,6 +356,42 @@ def test_a_malformed_row_is_refused_at_its_place(tmp_path: Path, event: dict[str
     error = refused(path)
 
     assert (error.line, error.field) == (2, field)
+
+
+def test_rows_are_counted_across_record_batches() -> None:
+    """A row of a later batch has the number that it has in the file."""
+    good = encode_events([read_event({**LINE, "seq": seq}) for seq in range(3)])
+    kinds = pa.array(["log_start", "nothing", "log_start"])
+    decoder = EventDecoder("a file")
+    assert len(list(decoder.decode(good))) == 3
+
+    with pytest.raises(HistoryError) as caught:
+        list(decoder.decode(good.set_column(good.schema.get_field_index("kind"), "kind", kinds)))
+
+    assert (caught.value.line, caught.value.field) == (5, "kind")
+
+
+def test_a_record_batch_follows_the_events_before_it(tmp_path: Path) -> None:
+    """A file has events and record batches in the order in which they were written."""
+    path = tmp_path / "history.parquet"
+    first, second, third = (read_event({**LINE, "seq": seq}) for seq in range(3))
+    with ParquetHistoryFile(path, Header()) as file:
+        file.write([first])
+        file.write_batch(encode_events([second]))
+        file.write([third])
+
+    assert list(open_history(path)) == [first, second, third]
+
+
+def test_rows_can_be_read_once_their_files_are_closed(tmp_path: Path) -> None:
+    """Whoever has written them may still be there."""
+    file = ParquetRows(tmp_path / "rows")
+    file.write_rows([OutputRow(KEY, 1, 2, "metric", ("locks_expired", 5))])
+
+    file.close()
+
+    (row,) = pq.read_table(tmp_path / "rows" / "kind=metric" / "part-0.parquet").to_pylist()
+    assert (row["seq"], row["at_us"], row["name"], row["value"]) == (1, 2, "locks_expired", 5)
 
 
 def test_a_null_in_a_list_is_refused_at_its_place(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from sharestate.history import HistoryError, open_history
 from sharestate.history.arrow import EventDecoder
-from tests.support.parquet_bombs import BOMBS, in_deltas, log_starts, written
+from sharestate.history.parquet_pages import Chunk, check_row_group, row_groups
+from tests.support.parquet_bombs import BOMBS, in_deltas, log, log_starts, written
 
 
 def refused(directory: Path, data: bytes) -> HistoryError:
@@ -106,3 +107,23 @@ def test_what_arrow_does_not_know_is_refused(tmp_path: Path) -> None:
             list(open_history(path))
         except HistoryError:
             continue
+
+
+def test_what_pages_hold_is_what_was_written() -> None:
+    """As many rows as the file says; items are those of lists, and none without a list."""
+    stream = BytesIO(written(log(5)))
+    (chunks,) = row_groups(stream, {"seq", "request"})
+    group = pq.read_metadata(stream).row_group(0)
+    lists = [group.column(at) for at in range(group.num_columns) if ".list." in group.column(at).path_in_schema]
+
+    assert check_row_group(stream, chunks) == (group.num_rows, max(column.num_values for column in lists)) == (1, 5)
+    assert check_row_group(stream, [chunk for chunk in chunks if not chunk.is_repeated]) == (1, 0)
+
+
+def test_only_pages_of_data_have_values() -> None:
+    """An index page, which parquet.thrift has a number for and no writer writes, has none."""
+    index_page, sizes = b"\x15\x02", b"\x15\x00\x15\x00"  # the fields 1 to 3, as the compact protocol has them
+
+    (page,) = Chunk("seq", is_repeated=False, begin=0, size=7).pages(BytesIO(index_page + sizes + b"\x00"))
+
+    assert page == (0, 0, 0, 0)

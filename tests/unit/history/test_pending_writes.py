@@ -18,6 +18,7 @@ def test_writes_are_the_same_but_for_what_was_read_late() -> None:
 
     assert are_same((3, 2, 1, 7, batches), write, is_head_late=True)
     assert not are_same((3, 2, 1, 8, batches), write, is_head_late=True)
+    assert not are_same((3, 2, 0, 7, batches), write, is_head_late=True)
     assert not are_same((0, 5, 1, 7, batches[:1]), write, is_head_late=True)
     assert not are_same((0, 4, 1, 7, batches), write, is_head_late=False)
 

@@ -61,6 +61,15 @@ def test_members_acknowledge_ranges_and_records_with_every_type(events: list[Eve
     assert 0.75 < single[AcknowledgeType.ACCEPT] / single.total() < 0.95
 
 
+def test_locks_expire_while_members_hang(events: list[Event]) -> None:
+    """Half a minute after a member was last there, and before one is there again."""
+    hung = [later for earlier, later in pairwise(events) if (later.at_us or 0) - (earlier.at_us or 0) >= 30_000_000]
+    there = [event for event in events if event.kind in {"acknowledge", "close", "fetch", "initialize"}]
+
+    assert {event.kind for event in hung} == {"expire"}
+    assert not {event.at_us for event in hung} & {event.at_us for event in there}
+
+
 # ---- histories
 
 

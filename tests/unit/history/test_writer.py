@@ -61,6 +61,22 @@ def test_a_leader_that_is_fenced_while_its_read_is_pending_takes_nothing_over() 
     assert replay.snapshot() == leader.partition.snapshot()
 
 
+def test_a_leader_begins_where_the_group_says_if_nothing_was_persisted() -> None:
+    """The event says where that was, so that its history replays to the same share partition."""
+    events: list[Event] = []
+    store = InMemoryPersister()
+    store.initialize_state(InitializeStateParameters.of("g", "t", PartitionStateData(partition=0))).result(timeout=0)
+    leader = Leader(SharePartition(KEY), store, reset_offset=lambda _: 7, observer=HistoryWriter(events.extend))
+
+    leader.start(now_ms=0).result(timeout=0)
+
+    (read,) = (event for event in events if event.kind == "initialize")
+    assert ((read.request or {})["reset_offset"], (read.response or {})["start_offset"]) == (7, -1)
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert replay.partition.start_offset == leader.partition.start_offset == 7
+
+
 def test_a_command_that_is_misuse_has_no_event() -> None:
     """A lock that had expired before it has one: the history replays to the same share partition."""
     events: list[Event] = []

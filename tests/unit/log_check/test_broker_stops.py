@@ -105,3 +105,33 @@ def test_a_write_of_the_share_partition_before_may_be_sent_after_the_read(tmp_pa
         life.fetches(400, 1, "m2", 1, (0, 9, 1))
 
         assert checked(life, tmp_path).verdict is verdict
+
+
+def test_no_lock_of_a_leader_that_was_dropped_outlives_the_broker(tmp_path: Path) -> None:
+    """Its locks go on to expire after another one has read the state, unless the broker was stopped meanwhile."""
+    for is_stopped, verdict in ((False, Verdict.EXPLAINED), (True, Verdict.CONTRADICTION)):
+        life = begun()
+        life.reads(300, 101, 0)
+        if is_stopped:
+            life.starts_again()
+            life.reads(600, 5, 0)
+        life.writes(1_025, 102, (0, 0), (0, 9, 0, 1))
+        life.fetches(5_000, 2, "m2", 1, (0, 9, 1))
+
+        report = checked(life, tmp_path)
+
+        assert (report.verdict, report.explained.former_writes) == (verdict, int(not is_stopped))
+
+
+def test_nothing_is_acquired_of_a_broker_that_has_just_started(tmp_path: Path) -> None:
+    """It reads the state a second later, and has no share partition until then, be it records that nobody had."""
+    life = begun()
+    life.appends(25, 10, 19)
+    life.starts_again()
+    life.fetches(2_000, 2, "m1", 2, (10, 19, 1))
+    life.reads(3_000, 5, 0)
+
+    (finding,) = checked(life, tmp_path).findings
+
+    assert (finding.verdict, finding.event.request_no) == (Verdict.CONTRADICTION, 2)
+    assert (finding.observed, finding.computed) == ([[10, 19, 1]], [])

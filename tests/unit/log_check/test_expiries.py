@@ -35,3 +35,29 @@ def test_a_lock_expires_before_its_write_is_logged(written_ms: int, expired_ms: 
 def test_a_lock_does_not_expire_long_before_it_is_due() -> None:
     """A write of it that comes 100 ms too early does not fit."""
     assert checked(921).report.verdict is Verdict.CONTRADICTION
+
+
+def test_a_lock_that_is_due_expires_only_where_its_write_comes_next() -> None:
+    """It is due as another write is answered, and the write that comes then is of an acknowledgement."""
+    reports = []
+    for at_ms in (530, 1_030):  # half a second before it is due, and after that
+        life = HandMadeLife()
+        life.reads(10, 100, 0)
+        life.appends(12, 0, 11)
+        life.fetches(20, 2, "m1", 1, (0, 11, 1))
+        life.appends(400, 12, 15)
+        life.fetches(500, 2, "m2", 1, (12, 15, 1))
+        life.appends(501, 16, 19)
+        life.fetches(510, 2, "m3", 1, (16, 19, 1))
+        life.acknowledges(at_ms, 3, "m2", 2, (12, 15, 1), None)
+        life.writes(at_ms + 1, 101, (0, 4), (12, 15, 2, 1))
+        life.acknowledges(at_ms + 3.5, 3, "m3", 2, (16, 19, 1), None)
+        life.writes(at_ms + 4, 102, (0, 8), (16, 19, 2, 1))
+        life.writes(1_300, 103, (0, 8), (0, 11, 0, 1))
+        life.fetches(1_400, 2, "m2", 3, (0, 11, 2))
+        own = [*enumerate(life.events, 2)]
+        reports.append(check_partition(own[0][1].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report)
+
+    early, late = reports
+    assert (late.verdict, late.explained.expiries) == (Verdict.EXPLAINED, 1)
+    assert (late.moves, late.explained) == (early.moves, early.explained)

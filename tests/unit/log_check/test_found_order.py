@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+import pytest
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs
-from sharestate.history import AppendedBatch, Event
-from sharestate.log_check import Verdict
+from sharestate.history import AppendedBatch, Event, Header, Order
+from sharestate.log_check import Verdict, check
 from sharestate.log_check.found_order import FoundOrder, Stopped, ordered_events
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import What, schedule
+from sharestate.log_check.verify import check_partition
 from sharestate.log_check.visible_log import VisibleLog
 from tests.support.broker_logs import RUN
+from tests.support.hand_made_events import HandMadeLife
 
 GROUP = "seq-b"
 """A group of the run."""
@@ -34,6 +39,80 @@ def test_a_log_batch_that_shows_what_does_not_fit_is_there_once() -> None:
     ordered = list(ordered_events((GROUP, TOPIC, 0), arrived, verdict, found))
 
     assert batches_of(ordered) == batches_of(arrived)
+
+
+def found_of(life: HandMadeLife) -> list[Event]:
+    """Return the events of a life in the order that its check finds."""
+    own = [*enumerate(life.events, 2)]
+    return [*check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).events()]
+
+
+def begun() -> HandMadeLife:
+    """Return a life with four records, none of which was acquired."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    return life
+
+
+@pytest.mark.parametrize("response", [None, {"error": "not_leader_or_follower"}])
+def test_a_fetch_without_an_answer_has_read_nothing(response: dict[str, Any] | None) -> None:
+    """Nor has one with an error: a replay takes it so."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1)
+    life.events[-1] = life.events[-1]._replace(response=response)
+    life.fetches(30, 2, "m1", 2, (0, 3, 1))
+
+    fetches = [event for event in found_of(life) if event.kind == "fetch"]
+
+    assert [(event.request or {})["read_to"] for event in fetches] == [-1, 3]
+    assert [event.response for event in fetches] == [response, {"acquired": ((0, 3, 1),), "lock_ms": 1000}]
+
+
+def test_a_fetch_that_is_left_undecided_is_there() -> None:
+    """A run has one: another fetch was at work meanwhile."""
+    (checked,) = check(RUN.with_name("places") / "k431-undecided.jsonl.gz")
+
+    fetches = [event for event in checked.events() if event.kind == "fetch"]
+
+    observed = checked.report.observed
+    assert checked.report.explained.undecided_fetches == 1
+    assert len(fetches) == observed.fetches_with_records + observed.empty_fetches
+
+
+def test_what_was_appended_later_comes_later() -> None:
+    """A fetch that has found an empty log stands before the first batch."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.fetches(20, 2, "m1", 1)
+    life.appends(50, 0, 3)
+    life.fetches(60, 2, "m1", 2, (0, 3, 1))
+
+    kinds = [event.kind for event in found_of(life)]
+
+    assert kinds == ["verdict", "config", "initialize", "fetch", "log", "fetch"]
+
+
+def test_behind_what_does_not_fit_all_is_there_until_the_state_is_read() -> None:
+    """It stands in the preferred order, and nothing is known of it; what comes after that is known again."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 2))  # it is delivered for the first time
+    life.acknowledges(30, 2, "m1", 2, (0, 3, 1), None)
+    life.writes(31, 101, (0, 4), (0, 3, 2, 2))
+    life.appends(40, 4, 7)
+    life.fetches(50, 2, "m2", 1, (4, 7, 1))
+    life.reads(5_000, 102, 4)
+    life.fetches(5_020, 2, "m2", 2, (4, 7, 1))
+
+    found = found_of(life)
+
+    assert [event.kind for event in found] == [
+        *("verdict", "config", "initialize", "log", "verdict", "fetch", "acknowledge", "write", "log", "fetch"),
+        *("initialize", "fetch"),
+    ]
+    assert [(event.request or {}).get("lost") for event in found if event.kind == "verdict"] == [None, "until_read"]
+    reads = [(event.request or {}).get("read_to") for event in found if event.kind == "fetch"]
+    assert reads == [None, None, 7]
 
 
 def batches_of(events: Iterable[Event]) -> list[AppendedBatch]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sharestate import (
     AcknowledgementBatch,
     AcknowledgeType,
@@ -11,6 +13,10 @@ from sharestate import (
     SharePartition,
     SharePartitionKey,
 )
+from sharestate.history import Header, Order
+from sharestate.log_check import Verdict
+from sharestate.log_check.verify import check_partition
+from tests.support.hand_made_events import HandMadeLife
 
 KEY = SharePartitionKey(group_id="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
 
@@ -34,3 +40,35 @@ def test_the_spso_stays_where_it_is_when_the_advance_throws() -> None:
     partition.write_succeeded(write.number, advances=False)
 
     assert (partition.start_offset, [batch.first_offset for batch in partition.batches()]) == (15, [0])
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_what_does_not_fit_after_a_defect_belongs_to_it(*, is_followed: bool) -> None:
+    """It has no finding of its own, and is not checked until the state is read again."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 9)
+    life.appends(13, 10, 19)
+    life.fetches(20, 2, "m1", 1, (0, 9, 1))
+    life.acknowledges(30, 3, "m1", 2, (0, 4, 1), None)
+    life.writes(31, 101, (0, 5), *((offset, offset, 2, 1) for offset in range(5)))
+    life.deletes(100, 15)
+    life.loses(200, "m1")
+    life.writes(210, 102, (15, 0), *((offset, offset, 4, 1) for offset in range(5, 10)))
+    if is_followed:
+        life.fetches(2_000, 2, "m2", 1, (17, 19, 3))
+    life.reads(5_000, 103, 15)
+    life.fetches(5_020, 2, "m2", 2, (15, 19, 1))
+    own = [*enumerate(life.events, 2)]
+
+    checked = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL))
+
+    (finding,) = checked.report.findings
+    assert (finding.verdict, finding.place.line, finding.reason[:3]) == (Verdict.KAFKA_DEFECT, 10, "B7:")
+    assert ("what comes after it does not fit" in finding.reason) == is_followed
+    assert [place.line for place in finding.other_places] == [11] * is_followed
+    verdicts = [event.request or {} for event in checked.events() if event.kind == "verdict"]
+    assert [(each["verdict"], each.get("lost")) for each in verdicts] == [
+        ("kafka_defect", None),
+        *[("kafka_defect", "until_read")] * is_followed,
+    ]

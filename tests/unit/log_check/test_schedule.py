@@ -56,6 +56,16 @@ def test_a_fetch_that_waits_for_enough_bytes_is_done_when_they_are_there() -> No
     assert fetch_of(life).at_us == 297_300
 
 
+def test_nothing_is_acquired_before_the_last_of_it_is_in_the_log() -> None:
+    """A fetch has acquired two batches; the second was appended while it waited."""
+    life = HandMadeLife()
+    life.appends(0, 0, 3)
+    life.appends(50, 4, 7)
+    life.fetches(10, 90, "m1", 1, (0, 3, 1), (4, 7, 1))
+
+    assert fetch_of(life).earliest_us == 50_000
+
+
 def test_an_acknowledgement_has_its_effect_while_it_is_handled() -> None:
     """Its answer waits for its write."""
     life = HandMadeLife()
@@ -140,6 +150,24 @@ def test_writes_of_a_broker_that_leads_again_come_after_those_of_the_one_between
     plan = schedule(enumerate(life.events))
 
     assert [event.request_no for _, event in plan.writes] == [100, 50, 101]
+
+
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_writes_of_a_connection_come_in_the_order_of_their_numbers(*, is_numbered: bool) -> None:
+    """Whatever order they have in the log; where the connection is not known, those of the broker's requests do."""
+    life = HandMadeLife()
+    for at_ms, number in ((10, 102), (11, 101)):
+        life.writes(at_ms, number, (0, 0), (number, number, 2, 1))
+        event = life.events[-1]
+        request = {name: value for name, value in (event.request or {}).items() if name != "rpc"}
+        if is_numbered:
+            life.events[-1] = event._replace(request=request)
+        else:
+            life.events[-1] = event._replace(request={**request, "rpc": number}, request_no=None)
+
+    plan = schedule(enumerate(life.events))
+
+    assert [(event.request or {})["state_batches"][0].first_offset for _, event in plan.writes] == [101, 102]
 
 
 def test_the_state_was_read_before_anything_was_acquired() -> None:

@@ -1,5 +1,7 @@
 """The transitions that a share partition records, if it was asked to."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from sharestate import ErrorCode, InvalidRequestError, PersistedState, SharePartition, StateBatch, Transition
@@ -22,7 +24,7 @@ def recording(*, limit: int = 5) -> Scene:
     return Scene(record_transitions=True, limit=limit).load()
 
 
-def lines(transitions: tuple[Transition, ...]) -> list[str]:
+def lines(transitions: Iterable[Transition]) -> list[str]:
     """Write down transitions: range, cause, what the records are now, and the write that carries them."""
     return [
         f"{first}-{last} {cause.value}: {state.name}/{count}/{member or '-'}{'*' * is_pending}"
@@ -262,6 +264,7 @@ def test_whole_renewals_are_recorded() -> None:
         (ARCHIVED, [(5, 8)]),
         ([AVAILABLE] * 4, []),
         ([ARCHIVED] * 4, [(5, 8)]),
+        ([AVAILABLE, AGAIN, AVAILABLE, AGAIN], []),
         ([ARCHIVED, ARCHIVED, AVAILABLE, ARCHIVED], [(5, 6), (8, 8)]),
         ([AVAILABLE, AGAIN, ARCHIVED, AVAILABLE], [(7, 7)]),
     ],
@@ -273,6 +276,16 @@ def test_cells_without_a_cause_are_left_out(cells: Cell | list[Cell], recorded: 
     recorder.record_in_place(Batch(5, 8, cells), 5, 8, {ARCHIVED: Cause.ABORTED})
 
     assert [(first, last) for first, last, *_ in recorder.take()] == recorded
+
+
+def test_transitions_of_no_record_are_none() -> None:
+    """Where no cell of a range has a cause there are no transitions, and that is known at once."""
+    recorder = TransitionRecorder()
+
+    recorder.record_in_place(Batch(5, 6, [AVAILABLE, AGAIN]), 5, 6, {ARCHIVED: Cause.ABORTED})
+
+    assert recorder.take() == ()
+    assert not recorder.take()
 
 
 def test_neighbors_that_change_alike_are_recorded_as_one() -> None:

@@ -24,20 +24,20 @@ from sharestate.broker.groups.coordinator import GroupCoordinator
 from sharestate.broker.groups.deletion import GroupDeletion, delete_groups, groups_deleted
 from sharestate.broker.groups.describe import DescribedGroup, DescribedMember, ListedGroup, describe_groups, list_groups
 from sharestate.broker.groups.heartbeats import HeartbeatResponse, ShareGroupHeartbeat
-from sharestate.broker.groups.offsets import (
+from sharestate.broker.groups.offset_alteration import (
     AlteredOffsets,
     AlteredTopic,
-    DescribedOffset,
-    OffsetDeletion,
-    OffsetDescription,
     PartitionOffset,
     TopicOffsets,
     alter_offsets,
-    delete_offsets,
+    offsets_altered,
+)
+from sharestate.broker.groups.offset_deletion import OffsetDeletion, delete_offsets, offsets_deleted
+from sharestate.broker.groups.offset_description import (
+    DescribedOffset,
+    OffsetDescription,
     describe_offsets,
     described_offsets,
-    offsets_altered,
-    offsets_deleted,
 )
 from sharestate.broker.groups.profiles import (
     EXPERIMENTAL_GROUPS,

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from attrs import frozen
 
 from sharestate.broker.groups.coordinator import GroupCoordinator, checked_time
+from sharestate.broker.groups.heartbeats import checked_names
 from sharestate.broker.groups.initialization import united
-from sharestate.broker.groups.offsets import checked_names, delete_requests
+from sharestate.broker.groups.offset_deletion import delete_requests
 from sharestate.broker.groups.records import (
     GroupRecord,
     GroupRecordType,
@@ -61,7 +62,7 @@ def delete_groups(coordinator: GroupCoordinator, group_ids: Iterable[str], now_m
     requests: list[DeleteStateParameters] = []
     errors: dict[str, int] = {}
     left: list[str] = []
-    for group_id in dict.fromkeys(checked_names(group_ids)):
+    for group_id in dict.fromkeys(checked_names(group_ids, "group_ids")):
         group = state.find(group_id)
         if group is not None and group.members.values:
             errors[group_id] = ErrorCode.NON_EMPTY_GROUP

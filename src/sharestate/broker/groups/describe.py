@@ -8,7 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from sharestate.broker.groups.coordinator import GroupCoordinator
-from sharestate.broker.groups.offsets import checked_names
+from sharestate.broker.groups.heartbeats import checked_names
 from sharestate.broker.groups.share_group import Partitions, ShareGroup, ShareGroupMember
 from sharestate.error_codes import ErrorCode
 
@@ -102,7 +102,7 @@ def describe_groups(coordinator: GroupCoordinator, group_ids: Iterable[str]) -> 
     Source:
         GroupCoordinatorService.shareGroupDescribe, ShareGroup.asDescribedGroup (Kafka 4.3.1).
     """
-    return tuple(_described(coordinator, group_id) for group_id in checked_names(group_ids))
+    return tuple(_described(coordinator, group_id) for group_id in checked_names(group_ids, "group_ids"))
 
 
 def _described(coordinator: GroupCoordinator, group_id: str) -> DescribedGroup:

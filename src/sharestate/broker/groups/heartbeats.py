@@ -51,7 +51,7 @@ MAX_TEXT: Final = 2**15 - 1
 """The longest id, as the key of a record has it. [bytes]"""
 
 MAX_NAMES: Final = 2**16
-"""The most topics that a member may subscribe to here. [topics]"""
+"""The most topics that a request may name here. [topics]"""
 
 
 def a_text(value: object, where: str) -> str:
@@ -74,13 +74,23 @@ def writable(_instance: object, attribute: Attribute[str], value: str) -> None:
     a_text(value, attribute.name)
 
 
+def checked_names(value: Iterable[str], where: str) -> tuple[str, ...]:
+    """
+    Return names of topics.
+
+    Raises:
+        MalformedInputError: One is no text, or they are too many.
+    """
+    names = rows(value, str, where)
+    if len(names) > MAX_NAMES:
+        refuse(f"more than {MAX_NAMES} names", where)
+    return tuple(a_text(name, f"{where}[{index}]") for index, name in enumerate(names))
+
+
 def _names(value: Iterable[str] | None) -> tuple[str, ...] | None:
     if value is None:
         return None
-    names = rows(value, str, "topic_names")
-    if len(names) > MAX_NAMES:
-        refuse(f"more than {MAX_NAMES} topics", "topic_names")
-    return tuple(a_text(name, f"topic_names[{index}]") for index, name in enumerate(names))
+    return checked_names(value, "topic_names")
 
 
 def _rack(value: str | None) -> str | None:

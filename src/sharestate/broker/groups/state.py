@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from attrs import define, field, frozen
 
@@ -13,10 +13,14 @@ from sharestate.broker.groups.replay import GroupTables
 from sharestate.broker.groups.settings import GroupCoordinatorSettings
 from sharestate.broker.groups.share_group import ShareGroup, StatePartitions
 from sharestate.broker.groups.topics import ClusterTopics
-from sharestate.errors import GroupIdNotFoundError
+from sharestate.errors import GroupIdNotFoundError, GroupNotEmptyError
 from sharestate.persister.requests import DeleteStateParameters, InitializeStateParameters
 
 R_co = TypeVar("R_co", covariant=True)
+
+
+NOT_EMPTY: Final = "The group is not empty."
+"""The text of NON_EMPTY_GROUP (Errors, Kafka 4.3.1)."""
 
 
 @frozen(kw_only=True)
@@ -93,3 +97,14 @@ def group_record(
 ) -> GroupRecord:
     """Return the record of a group, or of a member of it; a tombstone if *value* is None."""
     return GroupRecord(GroupRecordKey(type_, group_id, member_id), value)
+
+
+def expect_empty(group: ShareGroup) -> None:
+    """
+    Check that a group has no members.
+
+    Raises:
+        GroupNotEmptyError: It has some.
+    """
+    if group.members.values:
+        raise GroupNotEmptyError(NOT_EMPTY)

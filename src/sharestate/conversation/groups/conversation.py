@@ -21,9 +21,11 @@ from sharestate.broker.groups import (
     describe_groups,
 )
 from sharestate.broker.groups.deletion import group_tombstones, plan_state_deletion
-from sharestate.broker.groups.offsets import deleted_offset_records, expect_empty, plan_alteration, plan_offset_deletion
+from sharestate.broker.groups.offset_alteration import plan_alteration
+from sharestate.broker.groups.offset_deletion import deleted_offset_records, plan_offset_deletion
 from sharestate.broker.groups.records import GroupRecord, GroupRecordType
 from sharestate.broker.groups.share_group import LEFT_EPOCH
+from sharestate.broker.groups.state import expect_empty
 from sharestate.conversation.groups.grammar import read_request
 from sharestate.conversation.groups.mock_timer import MockTimer
 from sharestate.conversation.groups.to_json import (

@@ -13,13 +13,15 @@ are the same in ``explored_state``. See "Every state of a small group" in ``docs
 
 from sharestate.testing.explore.configuration import Configuration
 from sharestate.testing.explore.events import Event, ExploredEventKind
-from sharestate.testing.explore.exploration import RULES, Bound, Bounds, Counterexample, Exploration, explore, go_on
+from sharestate.testing.explore.exploration import Bound, Bounds, Counterexample, Exploration, explore, go_on
 from sharestate.testing.explore.exploration_files import ExplorationFileError, read_exploration, write_exploration
 from sharestate.testing.explore.explored_state import ExploredState
 from sharestate.testing.explore.properties import NAMES
+from sharestate.testing.explore.rules_met import BEYOND, RULES
 from sharestate.testing.explore.steps import Step
 
 __all__ = [
+    "BEYOND",
     "NAMES",
     "RULES",
     "Bound",

@@ -104,9 +104,12 @@ class Configuration:
             dead_letter_queue=self.dead_letter_queue,
         )
 
-    def to_json(self) -> str:
-        """Return the configuration as JSON, on one line."""
+    def to_json(self, *, is_brief: bool = False) -> str:
+        """Return the configuration as JSON, on one line; if *is_brief*, without the fields that are as by default."""
         values = {each.name: getattr(self, each.name) for each in fields(type(self))}
+        if is_brief:
+            usual = Configuration(log=self.log)
+            values = {name: value for name, value in values.items() if name == "log" or value != getattr(usual, name)}
         written = {name: _WRITERS[name](value) if name in _WRITERS else value for name, value in values.items()}
         return write_json({"sharestate_exploration": CONFIGURATION_VERSION, **written})
 

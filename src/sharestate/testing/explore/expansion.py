@@ -10,15 +10,15 @@ from sharestate.partition.share_partition import SharePartition
 from sharestate.testing.explore.events import GOES_ON, ExploredEventKind, events
 from sharestate.testing.explore.explored_state import ExploredState, digest
 from sharestate.testing.explore.properties import (
-    NOTHING_RAISED,
     Contradiction,
     contradictions,
-    inconsistent,
     is_done,
+    refused,
     stalled,
 )
+from sharestate.testing.explore.rules_met import rules_of
 from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
-from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, raised, take
+from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, take
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,6 +72,7 @@ class Expansion(NamedTuple):
         links: Of each state, the digests of those that follow if everybody goes on, one after the other.
         kinds: How often each kind of event happened.
         causes: By how many steps records were changed for each cause.
+        rules: How many steps each rule has answered.
         found: What must hold and does not.
     """
 
@@ -83,6 +84,7 @@ class Expansion(NamedTuple):
     links: list[tuple[int, bytes]]
     kinds: Counter[str]
     causes: Counter[str]
+    rules: Counter[str]
     found: list[Found]
 
 
@@ -117,7 +119,7 @@ def expand(
         met: The digests of successors that were returned before; what is returned now is added.
         judged: The names of what must hold.
     """
-    expansion = Expansion([], 0, 0, 0, [], [], Counter(), Counter(), [])
+    expansion = Expansion([], 0, 0, 0, [], [], Counter(), Counter(), Counter(), [])
     expanded = edges = crowded = 0
     for number, state in states:
         fetched, links, raises = [], set[bytes](), False
@@ -128,7 +130,7 @@ def expand(
         try:
             partition = SharePartition.restore(state.leader, record_transitions=True)
         except Exception as error:  # noqa: BLE001 - the state is none that the leader takes
-            expansion.found.extend(_found(number, None, judged, [Contradiction(NOTHING_RAISED, raised(error))]))
+            expansion.found.extend(_found(number, None, judged, [refused(error)]))
             continue
         for position, step in steps(around, state, partition):
             expansion.found.extend(_found(number, position, judged, contradictions(around, state, step)))
@@ -138,6 +140,7 @@ def expand(
             edges += 1
             expansion.kinds[step.event.kind] += 1
             expansion.causes.update({change.cause for change in step.transitions})
+            expansion.rules.update(rules_of(around, state, step))
             if step.event.kind is ExploredEventKind.FETCH:
                 fetched.append(step.after)
             known_by = digest(step.after)
@@ -147,7 +150,6 @@ def expand(
                 met.add(known_by)
                 expansion.successors.append(Successor(known_by, number, position, step.after))
         expansion.links.append((number, b"".join(sorted(links))))
-        expansion.found.extend(_found(number, None, judged, inconsistent(partition)))
         if not raises:  # what a step would have brought is not known else
             expansion.found.extend(_found(number, None, judged, stalled(around, state, fetched)))
     return expansion._replace(expanded=expanded, edges=edges, crowded=crowded)

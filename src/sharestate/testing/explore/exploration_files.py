@@ -12,7 +12,7 @@ import base64
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -41,13 +41,14 @@ from sharestate.testing.explore.events import ExploredEventKind
 from sharestate.testing.explore.expansion import EVENT_LIMIT
 from sharestate.testing.explore.exploration import CHUNK, Exploration, packed, unpacked
 from sharestate.testing.explore.explored_state import DIGEST_SIZE, ExploredState, Left, UnansweredWrite
+from sharestate.testing.explore.rules_met import SHOWN
 from sharestate.testing.explore.steps import ExploredGroup
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
 from sharestate.values.snapshot import Snapshot
 
-FILE_VERSION: Final = 3
+FILE_VERSION: Final = 4
 """The version of the format that is written and read."""
 
 _NUMBERS_IN_LINE: Final = 4096
@@ -94,6 +95,7 @@ def _header(exploration: Exploration) -> Json:
         "links": len(exploration.links),
         "events": dict(exploration.kinds),
         "causes": dict(exploration.causes),
+        "rules": dict(exploration.met),
     }
 
 
@@ -252,8 +254,8 @@ def _digests_and_parents(found: bytes, parents: array[int]) -> tuple[list[bytes]
     return [found[first : first + DIGEST_SIZE] for first in range(0, len(found), DIGEST_SIZE)], parents
 
 
-def _counts(names: type[Cause | ExploredEventKind]) -> Check[Counter[str]]:
-    known = {str(each.value) for each in names}
+def _counts(names: Iterable[str]) -> Check[Counter[str]]:
+    known = set(names)
 
     def check(value: Json, path: str) -> Counter[str]:
         counts = {name: _COUNT(count, f"{path}.{name}") for name, count in an_object(value, path).items()}
@@ -262,11 +264,16 @@ def _counts(names: type[Cause | ExploredEventKind]) -> Check[Counter[str]]:
     return check
 
 
-def _exploration(configuration: Configuration, events: Counter[str], **members: Any) -> tuple[Exploration, _Counts]:  # noqa: ANN401 - of the checks
+def _exploration(
+    configuration: Configuration,
+    events: Counter[str],
+    rules: Counter[str],
+    **members: Any,  # noqa: ANN401 - of the checks
+) -> tuple[Exploration, _Counts]:
     del members["sharestate_explored"]
     around = ExploredGroup(configuration=configuration, profile=members.pop("profile"))
     counts = _Counts(*(members.pop(name) for name in _Counts._fields))
-    return Exploration(around=around, kinds=events, **members), counts
+    return Exploration(around=around, kinds=events, met=rules, **members), counts
 
 
 def _state(state: int, next_level: bool, **members: Any) -> tuple[int, bool, ExploredState]:  # noqa: ANN401, FBT001 - of the checks
@@ -294,6 +301,7 @@ _HEADER: Final = record(
         **_COUNTS,
         "events": Field(_counts(ExploredEventKind)),
         "causes": Field(_counts(Cause)),
+        "rules": Field(_counts(SHOWN)),
     },
     _exploration,
 )

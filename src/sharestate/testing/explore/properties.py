@@ -18,7 +18,6 @@ from sharestate.testing.explore.steps import raised
 from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
-    from sharestate.partition.share_partition import SharePartition
     from sharestate.testing.explore.steps import ExploredGroup, Step
     from sharestate.values.snapshot import Snapshot
 
@@ -139,14 +138,11 @@ def contradictions(around: ExploredGroup, before: ExploredState, step: Step) -> 
             yield Contradiction(name, f"{text}: {reason}")
 
 
-def inconsistent(partition: SharePartition) -> Iterator[Contradiction]:
-    """Yield what contradicts itself in *partition*."""
-    try:
-        partition.check()
-    except InvariantError as error:
-        yield Contradiction(CONSISTENT, str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the state is one that it cannot look at
-        yield Contradiction(NOTHING_RAISED, raised(error))
+def refused(error: Exception) -> Contradiction:
+    """Return what does not hold where a leader does not take a state back, and raises *error*: it checks the state."""
+    if isinstance(error.__cause__, InvariantError):
+        return Contradiction(CONSISTENT, str(error.__cause__))
+    return Contradiction(NOTHING_RAISED, raised(error))
 
 
 def not_done(around: ExploredGroup, state: ExploredState) -> list[int]:

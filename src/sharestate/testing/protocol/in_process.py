@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sharestate.conversation.grammar import read_request
 from sharestate.conversation.requests import Open
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from sharestate.testing.generator.surroundings import Request, Response
     from sharestate.values.effects import Effects
     from sharestate.values.profiles import Profile
+
+
+_PLAIN: Final = frozenset({bool, bytes, int, str, type(None)})
+"""Types of values that are looked at no further, as nearly all are of these."""
 
 
 def effects_are_values(effects: object) -> None:
@@ -37,7 +41,8 @@ def effects_are_values(effects: object) -> None:
     demand(not can_change, "a {0.__name__} is among the effects, which can change", type(effects))
     if isinstance(effects, Sequence) and not isinstance(effects, str):
         for effect in effects:
-            effects_are_values(effect)
+            if type(effect) not in _PLAIN:
+                effects_are_values(effect)
 
 
 class CheckedAnswers(ScriptedAnswers):

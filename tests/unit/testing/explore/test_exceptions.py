@@ -93,19 +93,28 @@ def test_exception_before_a_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counterexample.conversation[-1] == {"op": "can_acquire"}
 
 
-def test_state_that_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state that the leader does not take back is named, by the way to it."""
+@pytest.mark.parametrize(
+    ("field", "value", "name", "text"),
+    [
+        ("end_offset", -5, "consistent", "the SPSO 0 is above the SPEO -5"),
+        ("lifecycle", "GONE", "nothing is raised", "SnapshotError: "),
+    ],
+)
+def test_state_that_cannot_be_taken(
+    monkeypatch: pytest.MonkeyPatch, field: str, value: object, name: str, text: str
+) -> None:
+    """A state that the leader does not take back is named, by the way to it, with the invariant that it breaks."""
 
     def planted(state: PartitionState) -> Snapshot:
         snapshot = take_snapshot(state)
         if snapshot.batches:
-            object.__setattr__(snapshot, "end_offset", -5)
+            object.__setattr__(snapshot, field, value)
         return snapshot
 
     monkeypatch.setattr(share_partition, "take_snapshot", planted)
     counterexample = found()
-    assert (counterexample.name, len(counterexample.steps)) == ("nothing is raised", 2)
-    assert counterexample.text.startswith("SnapshotError: ")
+    assert (counterexample.name, len(counterexample.steps)) == (name, 2)
+    assert counterexample.text.startswith(text)
 
 
 def test_forgotten_write(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,69 @@
+"""How much a check may cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharestate.log_check.budget import Budget, BudgetSpentError
+
+
+def test_work_is_spent_when_there_is_none_left() -> None:
+    """All of it may be spent, and no more; a part of what is left is spent sooner."""
+    budget = Budget(100)
+    budget.spend(40)
+    part = budget.part(3)
+    budget.spend(20)
+    assert not budget.has_spent(part)
+
+    budget.spend(1)
+    assert budget.has_spent(part)
+    budget.spend(39)
+    with pytest.raises(BudgetSpentError, match="that it may cost 100 is spent"):
+        budget.spend(1)
+
+
+def test_what_is_known_of_the_order_has_a_part_of_the_work() -> None:
+    """What it costs is a part of what all costs; more for it than that is refused, and not spent."""
+    budget = Budget(100, most_order=10)
+    budget.spend_on_order(10)
+
+    with pytest.raises(BudgetSpentError, match="the order may cost 10 is spent"):
+        budget.spend_on_order(1)
+    assert budget.spent == 10
+    with pytest.raises(BudgetSpentError, match="that it may cost 3 is spent"):
+        Budget(3, most_order=9).spend_on_order(4)
+
+
+def test_time_is_over_when_the_clock_says_so() -> None:
+    """Whatever was done in it; a part of what is left is over sooner."""
+    now_s = 100.0
+    budget = Budget.lasting(8, lambda: now_s)
+    budget.spend(10**12)
+    now_s = 102
+    part = budget.part(3)
+    now_s = 104
+    assert not budget.has_spent(part)
+    now_s = 104.1
+    assert budget.has_spent(part)
+    now_s = 108
+    budget.spend(10**6)
+
+    now_s = 108.1
+    with pytest.raises(BudgetSpentError, match="the time that it may take is over"):
+        budget.spend(10**6)
+
+
+def test_the_clock_is_not_looked_at_all_the_time() -> None:
+    """Once for ten thousand units of work, which take some milliseconds."""
+    looks = 0
+
+    def clock() -> float:
+        nonlocal looks
+        looks += 1
+        return 0
+
+    budget = Budget.lasting(1, clock)
+    for _ in range(1_000):
+        budget.spend(100)
+
+    assert 10 <= looks <= 12
