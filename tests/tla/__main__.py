@@ -2,7 +2,8 @@
 Larger models, and more random conversations, than ``make test-tla`` checks.
 
 ``python -m tests.tla models`` checks each in which a bug of Kafka is found without it, some with more records and
-faults, and that stalls never end; ``python -m tests.tla conversations --first 1000 --number 5000`` validates conversations of other seeds.
+faults, and that stalls never end; ``python -m tests.tla conversations --first 1000 --number 5000`` validates
+conversations of other seeds.
 """
 
 from __future__ import annotations

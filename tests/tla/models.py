@@ -131,9 +131,7 @@ _THREE: Final = "{<<0, 0>>, <<1, 1>>, <<2, 2>>}"
 _AVAILABLE: Final = '[state |-> "Available", count |-> 1]'
 _ACCEPTED: Final = '[state |-> "Acknowledged", count |-> 1]'
 
-_DEAD_LETTER: Final = ShareGroupModel(
-    log="{<<0, 0>>}", types='{"reject"}', queue="TRUE", failures=1, limit=1, locks=1
-)
+_DEAD_LETTER: Final = ShareGroupModel(log="{<<0, 0>>}", types='{"reject"}', queue="TRUE", failures=1, limit=1, locks=1)
 
 BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
     {
@@ -216,9 +214,7 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
         "C1": BugModel(
             quirks=("C1",),
             breaks="AllIsAnswered",
-            model=ShareCoordinatorModel(
-                judged=("AllIsAnswered",), leaders="1..1", retries=0, reloads=0, reversed=1
-            ),
+            model=ShareCoordinatorModel(judged=("AllIsAnswered",), leaders="1..1", retries=0, reloads=0, reversed=1),
         ),
         "C2": BugModel(quirks=("C2",), breaks="ConfirmedIsStored", model=ShareCoordinatorModel()),
         "C2, old leaders": BugModel(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.tla.models import BUGS, LIVENESS, STALLS, ShareCoordinatorModel, ShareGroupModel
 from tests.tla.tlc import SOME_DAY
 
@@ -32,9 +33,7 @@ def test_stalls_are_found_as_what_never_ends(bug: str, last: str, tmp_path: Path
 @pytest.mark.parametrize(("queue", "types"), [("FALSE", '{"accept"}'), ("TRUE", '{"reject"}')])
 def test_healed_share_group(queue: str, types: str, tmp_path: Path) -> None:
     """Without bugs all holds, though a write may fail, another leader take over and records be deleted."""
-    model = ShareGroupModel(
-        log="{<<0, 1>>}", types=types, queue=queue, failures=1, failovers=1, deletions=1, locks=1
-    )
+    model = ShareGroupModel(log="{<<0, 1>>}", types=types, queue=queue, failures=1, failovers=1, deletions=1, locks=1)
 
     checked = model.check(tmp_path)
 
