@@ -188,7 +188,7 @@ LETTERS: Final[Mapping[str, Callable[[Response], bool]]] = MappingProxyType(
 
 
 WAYS: Final[Mapping[str, Callable[[Response], bool]]] = MappingProxyType(
-    {name: _in_state(falsify) for name, falsify in STATES.items()} | LETTERS
+    {**{name: _in_state(falsify) for name, falsify in STATES.items()}, **LETTERS}
 )
 """What is changed in one response; True if there was something to change."""
 
