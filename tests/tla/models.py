@@ -236,16 +236,6 @@ STALLS: Final[Mapping[str, BugModel]] = MappingProxyType(
             breaks="AllIsDone",
             model=evolve(_SOME_DAY, stored=_BEHIND_AN_AVAILABLE_RECORD, deletions=1),
         ),
-        "F5": BugModel(
-            quirks=("F5",),
-            breaks="AllIsDone",
-            model=evolve(
-                _SOME_DAY,
-                log="{<<0, 1>>, <<2, 2>>}",
-                stored=f"[start |-> 0, records |-> (2 :> {_ACCEPTED})]",
-                deletions=1,
-            ),
-        ),
         "F6": BugModel(
             quirks=("F6",),
             breaks="AllIsDone",
