@@ -135,10 +135,10 @@ mutation: $(MUTATION_READY) ## Change the source in small ways, and see tests no
 	  $(call step,mutants, $(BIN)/python -m tests.mutation $(PACKAGES) --seed $(SEED) $(if $(SAMPLE),--sample $(SAMPLE)) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(AGAIN),--again $(AGAIN)) $(if $(KEEP),--keep '$(KEEP)')))
 
-# They wait more than they work, as those of clients do: each release has a process, and so have brokers of single tests.
+# They wait more than they work, as those of clients do: each release has a process, and brokers of single tests have one.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
-	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 4 --dist loadgroup --durations 8 tests/broker))
+	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 3 --dist loadgroup --durations 8 tests/broker))
 
 # They wait more than they work: each broker has a process.
 test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours

@@ -94,10 +94,10 @@ Write(r) ==   \* a reversed batch is refused; with C1 combining it with one that
                                               ![r.leader].confirmed = @ \union done]
                 /\ UNCHANGED endless
 
-CarryOut(r) ==
-    /\ r \in requests /\ ~endless
-    /\ Initialize(r) \/ Read(r) \/ Write(r)
-    /\ requests' = requests \ {r}
+CarryOut ==
+    /\ ~endless
+    /\ \E r \in requests : /\ Initialize(r) \/ Read(r) \/ Write(r)
+                           /\ requests' = requests \ {r}
     /\ UNCHANGED left
 
 -----------------------------------------------------------------------------
@@ -144,13 +144,13 @@ Init == /\ state = Nothing /\ highest = 0
         /\ endless = FALSE
         /\ left = [retries |-> Retries, reloads |-> Reloads, reversed |-> Reversed]
 
-Next == (\E r \in requests : CarryOut(r)) \/ TakeOver \/ Accept \/ Reverse \/ Retry \/ Reload
+Next == CarryOut \/ TakeOver \/ Accept \/ Reverse \/ Retry \/ Reload
 
 Spec == Init /\ [][Next]_variables
 
 (* The thread goes on as long as there is something to do; whatever asks   *)
 (* it need not.                                                            *)
-FairSpec == Spec /\ WF_variables(\E r \in requests : CarryOut(r))
+FairSpec == Spec /\ WF_variables(CarryOut)
 
 -----------------------------------------------------------------------------
 (* What must hold *)

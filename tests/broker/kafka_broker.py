@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trustme
-from attrs import frozen
+from attrs import field, frozen
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -124,7 +124,7 @@ class Node:
     secure: int
     mutual: int
     controller: int
-    quorum: tuple[str, ...] = ()
+    quorum: tuple[str, ...] = field(default=(), kw_only=True)
     """All controllers, as id@host:port:directory; empty for the only one."""
 
 

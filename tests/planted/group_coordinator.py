@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from sharestate.broker.groups import GroupCoordinator, coordinator, heartbeats, initialization, offsets
+from sharestate.broker.groups import GroupCoordinator, coordinator, heartbeats, initialization, offset_alteration
 from sharestate.broker.groups.record_order import RecordOrder
 from sharestate.broker.groups.session_timers import SessionTimers
 from sharestate.broker.groups.share_group import RefreshDeadline, ShareGroupMember
@@ -124,7 +124,7 @@ def initializations_are_never_repeated() -> None:
 @planted
 def altered_offsets_have_the_next_epoch() -> None:
     """Offsets are altered with the group epoch that the next change will have."""
-    plan = offsets.plan_alteration
+    plan = offset_alteration.plan_alteration
 
     def altered(state: Any, group_id: str, *arguments: Any) -> Any:  # noqa: ANN401 - of any
         group = state.find(group_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
@@ -129,7 +129,7 @@ class Told:
             self._follow(outcome.transitions, settled | {write.number for write in outcome.writes})
         assert self.fold.records == records_of(self.telling)
 
-    def _follow(self, transitions: tuple[Transition, ...], writes: set[int]) -> None:
+    def _follow(self, transitions: Sequence[Transition], writes: set[int]) -> None:
         now_ms = self.telling.snapshot().now_ms
         for transition in transitions:
             assert transition.first_offset <= transition.last_offset

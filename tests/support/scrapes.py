@@ -56,14 +56,15 @@ class Monitor:
 
     def scrape(self) -> Scrape:
         """Return what it shows once it has read all that is there now."""
-        asked_s = time.time()
+        since_s, rounds = time.time(), 0
         give_up_s = time.monotonic() + PATIENCE_S
         while True:
             with urlopen(self.address, timeout=PATIENCE_S) as response:  # noqa: S310 - its own address
                 scrape = parsed(response.read().decode())
             read_s = scrape.find("sharestate_read_timestamp_seconds")
-            # A round that was under way may have read before; the one after it has not.
-            if read_s and read_s[0] > asked_s + ROUND_S:
+            if read_s and read_s[0] > since_s:
+                since_s, rounds = read_s[0], rounds + 1
+            if rounds == 2:  # the first may have read before it was asked for; the next one has not
                 return scrape
             assert time.monotonic() < give_up_s
             time.sleep(0.1)
@@ -84,7 +85,3 @@ class Monitor:
         self.process.terminate()
         self.process.communicate(timeout=PATIENCE_S)
         assert self.process.returncode == 0
-
-
-ROUND_S: Final = 0.7
-"""Longer than a round takes at a quiet moment. [s]"""

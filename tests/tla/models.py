@@ -128,6 +128,10 @@ class BugModel:
 
 
 _THREE: Final = "{<<0, 0>>, <<1, 1>>, <<2, 2>>}"
+_AVAILABLE: Final = '[state |-> "Available", count |-> 1]'
+_ACCEPTED: Final = '[state |-> "Acknowledged", count |-> 1]'
+
+_DEAD_LETTER: Final = ShareGroupModel(log="{<<0, 0>>}", types='{"reject"}', queue="TRUE", failures=1, limit=1, locks=1)
 
 BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
     {
@@ -203,6 +207,15 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
             breaks="NeverStalls",
             model=ShareGroupModel(log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}", locks=1),
         ),
+        "B23": BugModel(  # with B15, of which it is the part that has to do with dead letters
+            quirks=("B15", "B23"), breaks="CompleteCount", model=_DEAD_LETTER
+        ),
+        "B15, a dead letter": BugModel(quirks=("B15",), breaks="LettersComeFirst", model=_DEAD_LETTER),
+        "C1": BugModel(
+            quirks=("C1",),
+            breaks="AllIsAnswered",
+            model=ShareCoordinatorModel(judged=("AllIsAnswered",), leaders="1..1", retries=0, reloads=0, reversed=1),
+        ),
         "C2": BugModel(quirks=("C2",), breaks="ConfirmedIsStored", model=ShareCoordinatorModel()),
         "C2, old leaders": BugModel(
             quirks=("C2", "forgets leaders"), breaks="OneLeaderWrites", model=ShareCoordinatorModel(retries=2)
@@ -210,3 +223,29 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
     }
 )
 """The bugs, by their ids in docs/kafka-bugs.md."""
+
+_SOME_DAY: Final = ShareGroupModel(judged=("AllIsDone",), log=_THREE, types='{"accept"}', limit=1, locks=1)
+_BEHIND_A_GAP: Final = f"[start |-> 0, records |-> (1 :> {_ACCEPTED})]"
+_BEHIND_AN_AVAILABLE_RECORD: Final = f"[start |-> 0, records |-> (0 :> {_AVAILABLE} @@ 1 :> {_ACCEPTED})]"
+
+STALLS: Final[Mapping[str, BugModel]] = MappingProxyType(
+    {
+        "F1": BugModel(quirks=("B17",), breaks="AllIsDone", model=evolve(_SOME_DAY, stored=_BEHIND_A_GAP)),
+        "F4": BugModel(
+            quirks=("F4",),
+            breaks="AllIsDone",
+            model=evolve(_SOME_DAY, stored=_BEHIND_AN_AVAILABLE_RECORD, deletions=1),
+        ),
+        "F6": BugModel(
+            quirks=("F6",),
+            breaks="AllIsDone",
+            model=evolve(_SOME_DAY, stored=_BEHIND_AN_AVAILABLE_RECORD, compactions=1),
+        ),
+        "F7": BugModel(
+            quirks=("F7",),
+            breaks="AllIsDone",
+            model=evolve(_SOME_DAY, log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}"),
+        ),
+    }
+)
+"""The bugs by which members go on for ever, and the log is never done: of few records, as liveness takes TLC long."""

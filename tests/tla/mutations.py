@@ -188,14 +188,12 @@ LETTERS: Final[Mapping[str, Callable[[Response], bool]]] = MappingProxyType(
 
 
 WAYS: Final[Mapping[str, Callable[[Response], bool]]] = MappingProxyType(
-    {name: _in_state(falsify) for name, falsify in STATES.items()} | LETTERS
+    {**{name: _in_state(falsify) for name, falsify in STATES.items()}, **LETTERS}
 )
 """What is changed in one response; True if there was something to change."""
 
 
-def falsified(
-    exchanges: list[tuple[Any, Any]], falsify: Callable[[Response], bool]
-) -> Iterator[list[tuple[Any, Any]]]:
+def falsified(exchanges: list[tuple[Any, Any]], falsify: Callable[[Response], bool]) -> Iterator[list[tuple[Any, Any]]]:
     """Yield *exchanges* with one response changed, for each where there is something to change."""
     for place, (request, response) in enumerate(exchanges):
         changed = json.loads(json.dumps(response))

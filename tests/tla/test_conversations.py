@@ -77,7 +77,7 @@ def test_recordings_with_dead_letters_are_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bugs", [BUGS, ()], ids=["as Kafka", "healed"])
 def test_random_conversations_are_allowed(bugs: tuple[str, ...], tmp_path: Path) -> None:
-    """What the library does at random, with Kafka's bugs and without them, is allowed; half have a dead-letter queue."""
+    """What the library does at random is allowed, with Kafka's bugs and without; half have a dead-letter queue."""
     conversations = random_conversations(KAFKA_4_4 if bugs else KAFKA_4_4.healed, range(300))
 
     assert len(conversations) > 200

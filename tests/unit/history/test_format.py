@@ -21,7 +21,16 @@ from hypothesis import strategies as st
 from sharestate import ControlType, RecordBatch, StateBatch
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.error_codes import ErrorCode
-from sharestate.history import KINDS, AppendedBatch, Event, Header, HistoryError, OutputRow, create_history, open_history
+from sharestate.history import (
+    KINDS,
+    AppendedBatch,
+    Event,
+    Header,
+    HistoryError,
+    OutputRow,
+    create_history,
+    open_history,
+)
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events, expect_columns
 from sharestate.history.columns import EVENT_COLUMNS, MAY_LACK
 from sharestate.history.events import read_event, write_event
@@ -297,10 +306,11 @@ def test_text_is_text_of_any_width(type_: pa.DataType) -> None:
         expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", type_)))
     assert (caught.value.field, caught.value.message) == ("member_id", f"expected string, got {type_}")
 
-    request = EVENT_SCHEMA.field("request").type
+    at = EVENT_SCHEMA.get_field_index("request")
+    request = EVENT_SCHEMA.field(at).type
     fields = [pa.field(field.name, pa.int64() if field.name == "batches" else field.type) for field in request]
     with pytest.raises(HistoryError, match=r"request\.batches: expected list<.*, got int64"):
-        expect_columns(EVENT_SCHEMA.set(EVENT_SCHEMA.get_field_index("request"), pa.field("request", pa.struct(fields))))
+        expect_columns(EVENT_SCHEMA.set(at, pa.field("request", pa.struct(fields))))
 
 
 def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:

@@ -41,7 +41,7 @@ def test_without_the_log_nothing_is_known_after_a_fetch() -> None:
 
 def test_an_event_of_another_kind_is_refused() -> None:
     """It names those that there are."""
-    with pytest.raises(MalformedInputError, match="expected one of config, .*got 'nothing'") as caught:
+    with pytest.raises(MalformedInputError, match=r"expected one of config, .*got 'nothing'") as caught:
         Replay(KEY).apply(Event.of(KEY, 0, "nothing"))
 
     assert caught.value.field == "kind"

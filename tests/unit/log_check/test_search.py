@@ -194,7 +194,7 @@ def test_a_fetch_that_throws_for_no_reason_is_a_contradiction() -> None:
 
 @pytest.mark.parametrize(("others", "verdict"), [(4_095, Verdict.CONTRADICTION), (4_096, Verdict.BOUND_REACHED)])
 def test_sums_that_are_left_untried_prove_nothing(others: int, verdict: Verdict) -> None:
-    """A fetch that wants 5,000 records of two partitions may have acquired 4,095 of the other one; more is not tried."""
+    """A fetch that wants 5,000 records may have acquired 4,095 of another partition; more is not tried."""
     life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
@@ -211,7 +211,7 @@ def test_sums_that_are_left_untried_prove_nothing(others: int, verdict: Verdict)
 
 @pytest.mark.parametrize(("appended", "verdict"), [(30, Verdict.CONTRADICTION), (60, Verdict.BOUND_REACHED)])
 def test_steps_that_are_too_far_back_to_be_moved_prove_nothing(appended: int, verdict: Verdict) -> None:
-    """A request without records lasts until another one has acquired what a third holds; much was appended meanwhile."""
+    """A fetch has acquired what another member holds while a third waited; much was appended meanwhile."""
     life = HandMadeLife()
     life.reads(1, 100, 0)
     life.appends(2, 0, 3)
