@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from attrs import fields, has
+
 RECORDED: Final = Path(__file__).parents[1] / "data" / "api.json"
 
 
@@ -36,11 +38,12 @@ def _described(value: Any) -> Any:  # noqa: ANN401 - whatever is exported
 def _members(owner: type) -> list[str]:
     """Return the public members of a class that are the library's: those of its own and of bases in it."""
     bases = [base for base in owner.__mro__ if base.__module__.startswith("sharestate")]
-    return sorted({name for base in bases for name in vars(base) if not name.startswith("_")})
+    kept = [field.name for field in fields(owner)] if has(owner) else []  # without slots, the class does not know them
+    return sorted({name for name in (*kept, *(each for base in bases for each in vars(base))) if name[0] != "_"})
 
 
 def _described_member(owner: type, name: str) -> str:
-    value = inspect.getattr_static(owner, name)
+    value = inspect.getattr_static(owner, name, None)
     if isinstance(value, classmethod | staticmethod):
         return f"{type(value).__name__} {_signature(value.__func__)}"
     return _signature(value) if inspect.isfunction(value) else "attribute"

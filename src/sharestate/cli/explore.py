@@ -106,7 +106,7 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     there is shown then. By the rules of a release something is found, as these have its bugs; by those of
     kafka-4.4-healed everything holds.
 
-    The first line of the result has the group as JSON, without what is as usual. A FILE like it is another group.
+    The second line of the result has the group as JSON, without what is as usual. A FILE like it is another group.
 
     \b
     Try it:
@@ -201,7 +201,8 @@ def _report(exploration: Exploration, seconds: float, resume: Path | None) -> st
     done = len(exploration.done)
     around = exploration.around
     lines = [
-        f"{around.profile.name}, {around.configuration.to_json(is_brief=True)}",
+        around.profile.name,
+        around.configuration.to_json(is_brief=True),
         f"{exploration.states:,} states, {exploration.expanded:,} looked at; {done:,} with everything done",
         f"{exploration.edges:,} steps; depth {exploration.depth}; {speed:,.0f} states a second",
         _counts("events", sorted(exploration.kinds.items())),

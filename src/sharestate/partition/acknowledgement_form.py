@@ -30,11 +30,11 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
     """
     batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
     try:
-        if _are_well_formed(batches):
-            return batches
+        is_well_formed = _are_well_formed(batches)
     except (TypeError, ValueError, LookupError, OverflowError):  # an entry is no triple, or its types have no length
-        pass
-    _refuse_first(batches)
+        is_well_formed = False
+    if not is_well_formed:
+        _refuse_first(batches)
     return batches
 
 
@@ -66,7 +66,7 @@ def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the ca
 
 
 def _refuse_first(batches: Iterable[Any]) -> None:
-    """Raise the error for the first of *batches* that does not make sense, whatever the caller has passed."""
+    """Raise the error for the first of *batches* that does not make sense; none if they do at a closer look."""
     for index, batch in enumerate(batches):
         _expect_form(batch, f"batches[{index}]")
 

@@ -44,7 +44,7 @@ def test_all_holds(small: Path) -> None:
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert lines[-1] == "everything holds"
-    profile, _, group = lines[0].partition(", ")
+    profile, group, *_ = lines
     assert (profile, Configuration.from_json(group)) == ("kafka-4.4-healed", BUGS["B15"].configuration)
 
 

@@ -1,8 +1,11 @@
 """What is wrong with an acknowledgement that makes no sense is named."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
 import pytest
 
-from sharestate import AcknowledgementBatch, InvalidRequestError, MalformedInputError
+from sharestate import AcknowledgementBatch, AcknowledgeType, InvalidRequestError, MalformedInputError
 from sharestate.partition.acknowledgement_form import acknowledgements
 
 
@@ -32,3 +35,26 @@ def test_types_without_end_are_refused_at_once() -> None:
 
     with pytest.raises(MalformedInputError, match="expected at most 1048576 acknowledge types, got range"):
         acknowledgements([entry])
+
+
+class ReadInOrder(Sequence[Any]):
+    """One type, which is told to who goes through them only."""
+
+    def __len__(self) -> int:
+        """Return the number of types."""
+        return 1
+
+    def __getitem__(self, index: int | slice) -> NoReturn:
+        """Refuse."""
+        raise TypeError(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the types."""
+        return iter([AcknowledgeType.ACCEPT])
+
+
+def test_types_count_as_they_are_gone_through() -> None:
+    """An entry is refused if something is wrong with it, not if it cannot be judged at the first look."""
+    entries = (AcknowledgementBatch(0, 9, (1,)), AcknowledgementBatch(10, 19, ReadInOrder()))
+
+    assert acknowledgements(entries) == entries

@@ -181,7 +181,7 @@ def stalled(around: ExploredGroup, state: ExploredState, fetched: Iterable[Explo
         return
     left = not_done(around, state)
     if left and not any(_differs(state.leader, after.leader) for after in fetched):
-        text = f"{left[0]} is not done, nobody holds anything, and no fetch brings it on"
+        text = f"{left[0]} is not done, nobody holds it, and no fetch brings it on"
         yield Contradiction(NEVER_STALLS, text)
 
 
