@@ -138,12 +138,12 @@ mutation: $(MUTATION_READY) ## Change the source in small ways, and see tests no
 # They wait more than they work, as those of clients do: each release has a process, and brokers of single tests have one.
 test-broker: $(READY) ## Run the tests that start a Kafka broker of each release
 	$(call judge,test-broker, \
-	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker --numprocesses 3 --dist loadgroup --durations 8 tests/broker))
+	  $(call step,pytest -m broker, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m broker -rs --numprocesses 3 --dist loadgroup --durations 8 tests/broker))
 
 # They wait more than they work: each broker has a process.
 test-clients: $(READY) ## Run the tests of real clients, on the test broker and on a broker of each release; TARGET=ours
 	$(call judge,test-clients, \
-	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients --numprocesses 4 --dist loadgroup $(if $(TARGET),-k '$(TARGET)') tests/clients))
+	  $(call step,pytest -m clients, SHARESTATE_REQUIRE=broker $(BIN)/python -m pytest -q -m clients -rs --numprocesses 4 --dist loadgroup $(if $(TARGET),-k '$(TARGET)') tests/clients))
 
 # The same seed writes the same script, as long as brokers answer alike.
 conformance-scripts: $(READY) ## Record the scripts that sharestate conform asks of brokers, at Kafka 4.2.1 to 4.4.0

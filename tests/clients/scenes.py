@@ -46,10 +46,13 @@ class Scene:
             self._open.pop().close()
 
     def topic(self, partitions: int = 1, suffix: str = "", config: Mapping[str, str] | None = None) -> str:
-        """Make a topic, and return its name."""
+        """Make a topic, and return its name once the broker lists it: the controller has answered before that."""
         name = f"{self.name}{suffix}"
         made = self.admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])
         made[name].result(PATIENCE_S)
+        give_up_s = time.monotonic() + PATIENCE_S
+        while name not in self.admin.list_topics(timeout=PATIENCE_S).topics:
+            assert time.monotonic() < give_up_s
         return name
 
     def group(self, suffix: str = "", **config: str) -> str:
