@@ -7,6 +7,7 @@ a function. What functions written in C do is not in them: that is in the instru
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
@@ -46,10 +47,13 @@ def executed_by(operation: Callable[[], object]) -> Counter[str]:
 
         return executed
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # whose garbage would be collected meanwhile, by what finalizers, is chance
     sys.settrace(entered)
     try:
         operation()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return counted
