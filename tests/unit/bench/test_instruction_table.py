@@ -14,7 +14,7 @@ from attrs import evolve
 
 import sharestate
 from bench import instruction_table as program
-from bench.bytecodes import bytecodes
+from bench.bytecodes import bytecodes, executed_by
 from bench.instruction_table import GROWN, NOT_CHECKED, TABLE, Counted, TableError, differences, read, unchecked, write
 from bench.jvm.library import ROOT
 from bench.rows import OF_RECORD
@@ -198,3 +198,26 @@ def test_bytecodes_are_the_same_with_every_seed_of_hashes_and_in_every_directory
     file, counted = json.loads(printed.stdout)
     assert Path(file).is_relative_to(tmp_path)
     assert counted == bytecodes(WHOLE)
+
+
+class Leftover:
+    """Garbage in a cycle, with a finalizer in Python."""
+
+    def __init__(self) -> None:
+        """Refer to it from itself."""
+        self.itself = self
+
+    def __del__(self) -> None:
+        """Execute something."""
+        sorted(range(3))
+
+
+def test_finalizers_of_others_are_not_counted() -> None:
+    """Garbage that is there already is not collected while bytecodes are counted."""
+    expected = executed_by(lambda: [*map(list, [()] * 50_000)])
+    assert expected
+
+    for _ in range(100):
+        Leftover()
+
+    assert executed_by(lambda: [*map(list, [()] * 50_000)]) == expected
