@@ -249,9 +249,11 @@ FairSpec == Spec /\ Fair
 -----------------------------------------------------------------------------
 (* What must hold *)
 
+UpToTheEnd == 0 .. Max(Covered(Log))   \* also what the log does not have, between its batches: it is delivered as a gap
+
 IsStore(s) ==
     /\ s.start \in Nat \union {-1}
-    /\ \A o \in DOMAIN s.records : o \in Covered(Log) /\ s.records[o].count \in Nat /\ Rank(s.records[o].state) \in 0..4
+    /\ \A o \in DOMAIN s.records : o \in UpToTheEnd /\ s.records[o].count \in Nat /\ Rank(s.records[o].state) \in 0..4
 
 TypeOK ==
     /\ IsSharePartition(p) /\ \A o \in InFlight(p) : p.records[o].owner \in Members \union {Nobody}
@@ -262,7 +264,7 @@ TypeOK ==
           /\ IsStore([start |-> writes[n].start, records |-> writes[n].records])
           /\ writes[n].stored \in BOOLEAN /\ writes[n].of \in Types \union {"close", "lock", "letter"}
     /\ \A few \in {left.failures, left.failovers, left.deletions, left.compactions, left.switches} : few \in Nat
-    /\ confirmed \subseteq finished /\ finished \subseteq Covered(Log)
+    /\ confirmed \subseteq finished /\ finished \subseteq UpToTheEnd
 
 Newly(q, state, o) ==   \* is record o in that state now, in a step that leaves the leader as q?
     /\ o \in InFlight(q) /\ q.records[o].state = state

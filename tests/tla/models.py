@@ -236,6 +236,7 @@ STALLS: Final[Mapping[str, BugModel]] = MappingProxyType(
             breaks="AllIsDone",
             model=evolve(_SOME_DAY, stored=_BEHIND_AN_AVAILABLE_RECORD, deletions=1),
         ),
+        "F5": BugModel(quirks=("F5",), breaks="AllIsDone", model=evolve(_SOME_DAY, stored=_BEHIND_A_GAP, deletions=1)),
         "F6": BugModel(
             quirks=("F6",),
             breaks="AllIsDone",
