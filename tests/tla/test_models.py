@@ -21,13 +21,13 @@ def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
     assert checked.actions
 
 
-@pytest.mark.parametrize(("bug", "last"), zip(STALLS, ("Confirm", "Fetch", "Fetch", "Fetch", "Fetch"), strict=True))
-def test_stalls_are_found_as_what_never_ends(bug: str, last: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bug", STALLS)
+def test_stalls_are_found_as_what_never_ends(bug: str, tmp_path: Path) -> None:
     """Where a share partition stalls, the log is never done though members go on: a few steps, then nothing more."""
     checked = STALLS[bug].check(tmp_path)
 
     assert checked.violated == SOME_DAY
-    assert checked.actions[-1] == last
+    assert checked.actions[-1] == ("Confirm" if bug == "F1" else "Fetch")
 
 
 def test_a_log_with_a_gap(tmp_path: Path) -> None:
