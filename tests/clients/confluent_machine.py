@@ -275,14 +275,23 @@ class ConfluentMachine(BrokerMachine):
 
     def time_passes(self, ms: int) -> None:
         """Let time pass from one deadline of the node to the next: what happens then is judged as of then."""
-        give_up_s = time.monotonic() + SETTLED_S
-        while self.is_any_expected() and time.monotonic() < give_up_s:
-            self._call(self.glance_at_others)
-        self._judge(self.is_any_expected)
+        self._settle()
         until_ms = self.server.now_ms + ms
         while (due_ms := self.broker.next_deadline_ms()) is not None and self.server.now_ms < due_ms < until_ms:
             super().time_passes(due_ms - self.server.now_ms)
         super().time_passes(until_ms - self.server.now_ms)
+
+    def records_are_deleted(self, before_offset: int) -> None:
+        """Move the log start offset; what a fetch that waits is about to bring is judged as of before."""
+        self._settle(10 * SETTLED_S)
+        super().records_are_deleted(before_offset)
+
+    def _settle(self, within_s: float = SETTLED_S) -> None:
+        """Judge what members get without another event."""
+        give_up_s = time.monotonic() + within_s
+        while self.is_any_expected() and time.monotonic() < give_up_s:
+            self._call(self.glance_at_others)
+        self._judge(self.is_any_expected)
 
     def _fetch_and_accept(self, member: str, max_records: int) -> list[int]:
         offsets = super()._fetch_and_accept(member, max_records)
