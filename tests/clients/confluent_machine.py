@@ -283,12 +283,12 @@ class ConfluentMachine(BrokerMachine):
 
     def records_are_deleted(self, before_offset: int) -> None:
         """Move the log start offset; what a fetch that waits is about to bring is judged as of before."""
-        self._settle(10 * SETTLED_S)
+        self._settle()
         super().records_are_deleted(before_offset)
 
-    def _settle(self, within_s: float = SETTLED_S) -> None:
+    def _settle(self) -> None:
         """Judge what members get without another event."""
-        give_up_s = time.monotonic() + within_s
+        give_up_s = time.monotonic() + SETTLED_S
         while self.is_any_expected() and time.monotonic() < give_up_s:
             self._call(self.glance_at_others)
         self._judge(self.is_any_expected)
