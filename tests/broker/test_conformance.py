@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
 from sharestate.cli.commands import sharestate
+from sharestate.testing.servers import NegotiatedConnection, Security
 from tests.broker.conftest import RELEASES
-from tests.broker.kafka_broker import PASSWORD, KafkaBroker
+from tests.broker.kafka_broker import PASSWORD, USER, KafkaBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.parametrize("broker", RELEASES[-1:], indirect=True)]
 
@@ -21,6 +26,8 @@ SCRIPTS: Final = ("renewal-off", "stored-offset-lags")
 """Scripts that take little time, in which members, an administrator and a producer ask their brokers."""
 
 RULES: Final = {"15", "20.2"}
+
+FIND: Any = FindCoordinatorRequest
 
 
 @pytest.fixture
@@ -62,3 +69,84 @@ def test_a_wrong_login_is_told(broker: KafkaBroker, few: Path, tmp_path: Path) -
 
     assert code == 2
     assert "Authentication failed" in printed
+
+
+# ---- SCRAM
+
+
+SCRAM: Final = {
+    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
+    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
+}
+
+MOST_ITERATIONS: Final = 16_384
+"""What Kafka stores at the most."""
+
+
+@pytest.fixture
+def user(broker: KafkaBroker) -> str:
+    """The name of a user who may log in by SCRAM."""
+    add_user(broker, USER, PASSWORD)
+    return USER
+
+
+def add_user(broker: KafkaBroker, name: str, password: str) -> None:
+    """Store credentials for both mechanisms, and return when they are known."""
+    given = [
+        UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, MOST_ITERATIONS), password.encode())
+        for mechanism in SCRAM.values()
+    ]
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    admin.alter_user_scram_credentials(given)[name].result(30)
+    admin.describe_user_scram_credentials([name])[name].result(30)
+
+
+def without_tls(folder: Path, mechanism: str) -> Path:
+    """Return a file with the settings of a client for the address with a login only."""
+    file = folder / "client.properties"
+    login = f"sasl.mechanism={mechanism}\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\n{login}")
+    return file
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+@pytest.mark.usefixtures("user")
+def test_scram_leads_to_a_broker(broker: KafkaBroker, few: Path, tmp_path: Path, mechanism: str) -> None:
+    """With each hash; a wrong password is not taken."""
+    settings = broker.login(tmp_path, mechanism)
+    code, _ = conform(broker, broker.secure_address, settings, few)
+    settings.write_text(settings.read_text().replace(PASSWORD, "wrong"))
+    refused, printed = conform(broker, broker.secure_address, settings, few)
+
+    assert (code, refused) == (0, 2)
+    assert f"due to invalid credentials with SASL mechanism {mechanism}" in printed
+
+
+@pytest.mark.usefixtures("user")
+def test_scram_needs_no_tls(broker: KafkaBroker, few: Path, tmp_path: Path) -> None:
+    """The password is not sent. A mechanism that the broker does not take is named with those that it takes."""
+    code, _ = conform(broker, broker.login_address, without_tls(tmp_path, "SCRAM-SHA-512"), few)
+    refusals = [
+        conform(broker, broker.login_address, without_tls(tmp_path, mechanism), few)
+        for mechanism in ("PLAIN", "SCRAM-SHA-256")
+    ]
+
+    assert code == 0
+    for mechanism, (refused, printed) in zip(("PLAIN", "SCRAM-SHA-256"), refusals, strict=True):
+        assert f"it does not take the SASL mechanism {mechanism}, but these: SCRAM-SHA-512" in printed
+        assert refused == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "password"), [("a=b,c d", "=2C, \u20ac"), ("ligature", "\ufb01sh\u00a0and\u00adchips"), ("digit", "\u2463")]
+)
+def test_names_and_passwords_are_taken_as_they_are(broker: KafkaBroker, name: str, password: str) -> None:
+    """Whatever SASLprep would make of them: Kafka does not prepare what it stores, and neither do its clients."""
+    add_user(broker, name, password)
+    given = {"sasl_plain_username": name, "sasl_plain_password": password}
+    security = Security(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", **given)
+
+    with closing(NegotiatedConnection(broker.login_address, "tests", security)) as connection:
+        found = connection.ask(FIND(key_type=0, coordinator_keys=("g",)), FindCoordinatorResponse)
+
+    assert len(found.coordinators) == 1

@@ -210,6 +210,19 @@ def test_tls_and_login(place: Place) -> None:
     assert (found.error_code, found.start_offset) == (0, 0)
 
 
+def test_scram(place: Place) -> None:
+    """The coordinator wants a login by SCRAM, too; both take it."""
+    initialize(place)
+    admin = AdminClient({"bootstrap.servers": place.broker.address})
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, info, PASSWORD.encode())])[USER].result(30)
+    security = evolve(secured(place), sasl_mechanism="SCRAM-SHA-256")
+    with KafkaPersister(place.broker.secure_address, security=security) as persister:
+        found = summary(persister, place.topics[0])
+
+    assert (found.error_code, found.start_offset) == (0, 0)
+
+
 def test_a_wrong_password_is_refused(place: Place) -> None:
     """The broker's refusal is the answer, at once."""
     with KafkaPersister(place.broker.secure_address, security=secured(place, "wrong")) as persister:
