@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import trustme
 from attrs import field, frozen
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -87,6 +88,9 @@ listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}
 listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}
 listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config={scram}
 """
+
+MOST_ITERATIONS: Final = 16_384
+"""What Kafka stores of a password at the most (``ScramMechanism``)."""
 
 SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 """What takes logins of users whose credentials the cluster stores."""
@@ -293,6 +297,15 @@ class KafkaBroker:
         assert created.error_code == 0, created
         assert created.topic_id is not None
         return topic_id_text(created.topic_id.bytes)
+
+    def add_user(self, name: str, password: str) -> None:
+        """Store what a user needs who logs in by SCRAM, and return when that is known."""
+        mechanisms = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+        infos = [ScramCredentialInfo(mechanism, MOST_ITERATIONS) for mechanism in mechanisms]
+        admin = AdminClient({"bootstrap.servers": self.address})
+        given = [UserScramCredentialUpsertion(name, info, password.encode()) for info in infos]
+        admin.alter_user_scram_credentials(given)[name].result(READY_WITHIN_S)
+        admin.describe_user_scram_credentials([name])[name].result(READY_WITHIN_S)
 
     def set_request_level(self, level: str) -> None:
         """Set the level of the request logger while the broker runs, until it is stopped: ``DEBUG`` or ``WARN``."""

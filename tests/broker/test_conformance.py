@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
 
@@ -74,31 +73,11 @@ def test_a_wrong_login_is_told(broker: KafkaBroker, few: Path, tmp_path: Path) -
 # ---- SCRAM
 
 
-SCRAM: Final = {
-    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
-    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
-}
-
-MOST_ITERATIONS: Final = 16_384
-"""What Kafka stores at the most."""
-
-
 @pytest.fixture
 def user(broker: KafkaBroker) -> str:
     """The name of a user who may log in by SCRAM."""
-    add_user(broker, USER, PASSWORD)
+    broker.add_user(USER, PASSWORD)
     return USER
-
-
-def add_user(broker: KafkaBroker, name: str, password: str) -> None:
-    """Store credentials for both mechanisms, and return when they are known."""
-    given = [
-        UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, MOST_ITERATIONS), password.encode())
-        for mechanism in SCRAM.values()
-    ]
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    admin.alter_user_scram_credentials(given)[name].result(30)
-    admin.describe_user_scram_credentials([name])[name].result(30)
 
 
 def without_tls(folder: Path, mechanism: str) -> Path:
@@ -109,7 +88,7 @@ def without_tls(folder: Path, mechanism: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("mechanism", SCRAM)
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.usefixtures("user")
 def test_scram_leads_to_a_broker(broker: KafkaBroker, few: Path, tmp_path: Path, mechanism: str) -> None:
     """With each hash; a wrong password is not taken."""
@@ -138,11 +117,12 @@ def test_scram_needs_no_tls(broker: KafkaBroker, few: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "password"), [("a=b,c d", "=2C, \u20ac"), ("ligature", "\ufb01sh\u00a0and\u00adchips"), ("digit", "\u2463")]
+    ("name", "password"),
+    [("a=b,c d", "=2C, \u20ac"), ("ligature", "\ufb01sh\u00a0and\u00adchips"), ("digit", "\u2463")],
 )
 def test_names_and_passwords_are_taken_as_they_are(broker: KafkaBroker, name: str, password: str) -> None:
     """Whatever SASLprep would make of them: Kafka does not prepare what it stores, and neither do its clients."""
-    add_user(broker, name, password)
+    broker.add_user(name, password)
     given = {"sasl_plain_username": name, "sasl_plain_password": password}
     security = Security(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", **given)
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 import pytest
+from attrs import evolve
 
 from sharestate import (
     KAFKA_4_3,
@@ -213,9 +214,7 @@ def test_tls_and_login(place: Place) -> None:
 def test_scram(place: Place) -> None:
     """The coordinator wants a login by SCRAM, too; both take it."""
     initialize(place)
-    admin = AdminClient({"bootstrap.servers": place.broker.address})
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, info, PASSWORD.encode())])[USER].result(30)
+    place.broker.add_user(USER, PASSWORD)
     security = evolve(secured(place), sasl_mechanism="SCRAM-SHA-256")
     with KafkaPersister(place.broker.secure_address, security=security) as persister:
         found = summary(persister, place.topics[0])
