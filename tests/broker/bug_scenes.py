@@ -167,7 +167,7 @@ def left_below_log_start(place: Place) -> Iterator[str]:
         first.some(ONE_BATCH)
         _delete_below(place, 15)
         _expect_nothing(second, tries=1)
-        yield "It fetches one record, in the mode record_limit, of the log batch 10-19, and gets 10. Nobody gets 15-19."
+        yield "The other fetches a single record (record_limit) of the log batch 10-19, and gets 10. Nobody gets 15-19."
         assert [offset for _, offset, _ in second.some(ONE_RECORD)] == [10]
         _expect_nothing(second)
         yield "10 records more are written, 20-29. Nobody gets them."

@@ -37,6 +37,7 @@ from tests.oracle.build import FLAGS, fetch_jar, fetch_jars
 
 USER: Final = "ann"
 PASSWORD: Final = "right"  # noqa: S105 - of a broker that lives as long as the tests
+"""USER and PASSWORD log in by PLAIN and by SCRAM."""
 
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -88,6 +89,10 @@ listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}
 listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}
 listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config={scram}
 """
+
+STORAGE_TOOL: Final = "kafka.tools.StorageTool"
+
+MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 MOST_ITERATIONS: Final = 16_384
 """What Kafka stores of a password at the most (``ScramMechanism``)."""
@@ -216,7 +221,8 @@ class KafkaBroker:
         self.properties.write_text(given + "".join(f"{name}={value}\n" for name, value in settings.items()))
         (home / "log4j2.properties").write_text(LOGGING.format(home=home, level=request_level))
         controllers = ("--initial-controllers", ",".join(node.quorum)) if node.quorum else ("--standalone",)
-        self._run("-Xmx128m", "kafka.tools.StorageTool", "format", *controllers, "--cluster-id", CLUSTER_ID, "--config")
+        users = [f"--add-scram={mechanism}=[name={USER},password={PASSWORD}]" for mechanism in MECHANISMS]
+        self._run("-Xmx128m", STORAGE_TOOL, "format", *controllers, *users, "--cluster-id", CLUSTER_ID, "--config")
 
     @property
     def is_running(self) -> bool:
@@ -299,13 +305,11 @@ class KafkaBroker:
         return topic_id_text(created.topic_id.bytes)
 
     def add_user(self, name: str, password: str) -> None:
-        """Store what a user needs who logs in by SCRAM, and return when that is known."""
-        mechanisms = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-        infos = [ScramCredentialInfo(mechanism, MOST_ITERATIONS) for mechanism in mechanisms]
+        """Store what a user needs who logs in by SCRAM-SHA-512; it takes effect soon."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, MOST_ITERATIONS)
+        given = UserScramCredentialUpsertion(name, info, password.encode())
         admin = AdminClient({"bootstrap.servers": self.address})
-        given = [UserScramCredentialUpsertion(name, info, password.encode()) for info in infos]
-        admin.alter_user_scram_credentials(given)[name].result(READY_WITHIN_S)
-        admin.describe_user_scram_credentials([name])[name].result(READY_WITHIN_S)
+        admin.alter_user_scram_credentials([given])[name].result(READY_WITHIN_S)
 
     def set_request_level(self, level: str) -> None:
         """Set the level of the request logger while the broker runs, until it is stopped: ``DEBUG`` or ``WARN``."""

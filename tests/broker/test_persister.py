@@ -214,7 +214,6 @@ def test_tls_and_login(place: Place) -> None:
 def test_scram(place: Place) -> None:
     """The coordinator wants a login by SCRAM, too; both take it."""
     initialize(place)
-    place.broker.add_user(USER, PASSWORD)
     security = evolve(secured(place), sasl_mechanism="SCRAM-SHA-256")
     with KafkaPersister(place.broker.secure_address, security=security) as persister:
         found = summary(persister, place.topics[0])
