@@ -115,7 +115,7 @@ def test_scram_needs_no_tls(broker: KafkaBroker, few: Path, tmp_path: Path) -> N
 def test_names_and_passwords_are_taken_as_they_are(broker: KafkaBroker, name: str, password: str) -> None:
     """Whatever SASLprep would make of them: Kafka does not prepare what it stores, and neither do its clients."""
     broker.add_user(name, password)
-    given = {"sasl_plain_username": name, "sasl_plain_password": password}
+    given: Any = {"sasl_plain_username": name, "sasl_plain_password": password}
     security = Security(security_protocol="SASL_PLAINTEXT", sasl_mechanism="SCRAM-SHA-512", **given)
 
     assert accepts(broker.login_address, security)

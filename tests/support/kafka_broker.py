@@ -158,10 +158,10 @@ class FakeBroker:
             known = {user: mechanism.make_auth_info(password)}
             self._scram = mechanism.make_server(known.__getitem__)
             self._scram.set_client_first(message.decode())
-            return self._scram.get_server_first().encode()
+            return bytes(self._scram.get_server_first(), "utf-8")
         try:
             self._scram.set_client_final(message.decode())
-            return self._scram.get_server_final().encode()
+            return bytes(self._scram.get_server_final(), "utf-8")
         except ScramException:
             return None
         finally:

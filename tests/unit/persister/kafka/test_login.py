@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from scramp import ScramMechanism
@@ -19,7 +19,7 @@ CHALLENGE: Final = b"r=%s,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 
 def security(mechanism: str = "SCRAM-SHA-256", name: str = "user", password: str = "pencil") -> Security:  # noqa: S107 - of RFC 7677
     """Return settings with a login."""
-    login = {"sasl_plain_username": name, "sasl_plain_password": password}
+    login: Any = {"sasl_plain_username": name, "sasl_plain_password": password}
     return Security(security_protocol="SASL_PLAINTEXT", sasl_mechanism=mechanism, **login)
 
 
