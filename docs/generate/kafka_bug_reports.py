@@ -27,10 +27,10 @@ and a persister that the test answers; [StateShard]({SOURCE}/src/org/apache/kafk
 `ShareCoordinatorShard` that replays its records at once. `"15-19"` is what a fetch has acquired. The names of methods
 below are those of Kafka 4.4.0 where nothing else is said; SPSO and SPEO are `startOffset` and `endOffset`.
 
-They are in the packages of the classes that they test, so a test can go into Kafka's own tree with what stands beside it
-in its package here: those of the leader below `core/src/test/java`, with the `SharePartitions.java` of `src-4.4`; those
-of the share coordinator below `share-coordinator/src/test/java`, with the `Logs.java` of `tests/oracle/java`; and B26
-below `group-coordinator/src/test/java`, with `GroupContext.java` and `GroupRelease.java` from there.
+They are in the packages of the classes that they test, so a test can go into Kafka's own tree with what stands beside
+it in its package here: those of the leader below `core/src/test/java`, with the `SharePartitions.java` of `src-4.4`;
+those of the share coordinator below `share-coordinator/src/test/java`, with the `Logs.java` of `tests/oracle/java`; and
+B26 below `group-coordinator/src/test/java`, with `GroupContext.java` and `GroupRelease.java` from there.
 
 Each bug was shown on a broker, too: there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
 them, a few minutes for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show

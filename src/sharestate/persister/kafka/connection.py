@@ -199,9 +199,9 @@ class Connection:
         try:
             self._say(self._login.send(response["auth_bytes"]), now_ms)
         except StopIteration:
-            self._become_ready(response, now_ms)
+            self._logged_in(response, now_ms)
 
-    def _become_ready(self, response: Fields, now_ms: int) -> None:
+    def _logged_in(self, response: Fields, now_ms: int) -> None:
         self.stage = Stage.READY
         lifetime_ms = response["session_lifetime"]
         if lifetime_ms > 0:
