@@ -92,7 +92,8 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             )
             plugins = ["xdist", "cacheprovider", "cov"]
             arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
-            arguments.append("--assert=plain")  # what failed is enough; and the code of sharestate stays as it is
+            # That a test has failed is enough; and the code of sharestate stays as it is.
+            arguments += ["--assert=plain", "--tb=no"]
             with TemporaryDirectory(prefix="mutation-") as folder:  # pytest would have other sessions delete it
                 arguments.append(f"--basetemp={folder}/tests")
                 if pytest.main([*arguments, *(options.again or PACKAGES[package])], plugins=[trial]):

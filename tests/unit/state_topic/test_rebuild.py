@@ -23,7 +23,7 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.state_topic import Pruning, StateTopic, StateTopicFile, TopicRecord, state_topic_files
-from sharestate.state_topic.rebuild import StatePartition, is_count_below_stored, is_count_beyond_log
+from sharestate.state_topic.rebuild import StatePartition, in_log_order, is_count_below_stored, is_count_beyond_log
 
 DATA: Final = Path(__file__).parents[2] / "data"
 PROFILES: Final = {"4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
@@ -388,6 +388,18 @@ def test_a_share_partition_that_ends_is_gone() -> None:
     assert topic_of(*records).share_partitions() == []
     (each,) = topic_of(*records, StateRecord(KEY, snapshot(9))).share_partitions()
     assert (each.start_timestamp_ms, each.change_count) == (3000, 0)
+
+
+def test_lines_without_a_partition_come_first(tmp_path: Path) -> None:
+    """They are of one partition, which is not mixed with those that have numbers."""
+    row = json.loads((DATA / "coordinator" / "state-4.3.1.jsonl").read_text().splitlines()[0])
+    places = [(0, 1), (None, 7), (0, 2), (None, 8)]
+    lines = [json.dumps(row | {"statePartition": number, "offset": offset}) for number, offset in places]
+    (tmp_path / "lines").write_text("\n".join(lines))
+
+    ordered = [(each.state_partition, each.offset) for each in in_log_order([StateTopicFile(tmp_path / "lines")])]
+
+    assert ordered == [(None, 7), (None, 8), (0, 1), (0, 2)]
 
 
 # ---- what is refused
