@@ -28,7 +28,7 @@ from rich.progress import Progress
 
 from tests.mutation.mutants import place, work_items
 from tests.mutation.survivors import ROOT, SOURCE, Survivor, survivors
-from tests.mutation.trial import Trial, chosen, survived
+from tests.mutation.trial import Trial, chosen, seconds_taken, survived
 
 _HISTORIES: Final = ("tests/unit/history", "tests/kafka/test_histories.py", "tests/property/test_histories.py")
 
@@ -42,7 +42,7 @@ PACKAGES: Final = {
         "tests/kafka/test_recorded.py",
         "tests/kafka/test_ours.py",
     ),
-    "coordinator": ("tests/unit/coordinator", "tests/kafka/test_coordinator.py"),
+    "coordinator": ("tests/unit/coordinator", "tests/unit/values/test_profiles.py", "tests/kafka/test_coordinator.py"),
     "state_topic": ("tests/unit/state_topic",),
     "history": (*_HISTORIES,),
     "log_check": ("tests/unit/log_check", "tests/falsified_logs"),
@@ -136,6 +136,9 @@ def report(package: str, work: WorkDB) -> dict[str, int]:
         f"{counted:,} {killed:,} killed{share}, {kinds['harmless']} harmless, {kinds['new']} without a reason\n"
     )
     counts = {"mutants": of, "tried": len(tried), "killed": killed, "left": kinds["new"]}
+    taken_ms = [round(1000 * taken) for _, result in tried if (taken := seconds_taken(result)) is not None]
+    if taken_ms:
+        counts["cpu_ms"] = sum(taken_ms) // len(taken_ms)
     return counts | {kind: kinds[kind] for kind in ("equivalent", "harmless")}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -46,6 +47,8 @@ _WALL_S: Final = 60
 _LEAST_S: Final = 0.01
 """What a test takes at least, around what it does. [s of CPU]"""
 _POLL_S: Final = 0.5
+_TAKEN: Final = re.compile(r" \((\d+\.\d+) s\)$")
+"""How results end: with what it has taken to try the mutant. [s of CPU]"""
 _MOST_BYTES: Final = 4 * 2**30
 
 _IMPORTED: Final = "imported: "
@@ -267,6 +270,12 @@ def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
     items = sorted(work.work_items, key=lambda item: sha256(f"{seed} {item.job_id}".encode()).digest())
     done = {job for job, result in work.results if result.test_outcome is not TestOutcome.SURVIVED}
     return [item for item in items[:sample] if item.job_id not in done]
+
+
+def seconds_taken(result: WorkResult) -> float | None:
+    """Return what trying a mutant has taken, as its result says in the end; None if it does not. [s of CPU]"""
+    found = _TAKEN.search(result.output or "")
+    return float(found[1]) if found else None
 
 
 def survived(work: WorkDB) -> list[WorkItem]:
