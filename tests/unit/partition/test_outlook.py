@@ -84,3 +84,10 @@ def test_an_outlook_changes_nothing() -> None:
 
     assert before.find_next
     assert scene.partition.snapshot() == before
+
+
+def test_a_record_is_not_held_back_by_itself() -> None:
+    """Nor by those of its batch that come after it (rule 20.3)."""
+    scene = Scene().load(0, "[0-9 st0 dc3]")
+
+    assert [scene.partition.acquisition_outlook(offset).throttled_by for offset in (0, 1, 9)] == [None, (0, 3), (0, 3)]

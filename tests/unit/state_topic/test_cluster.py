@@ -181,6 +181,7 @@ class PlayedConsumer:
     assigned: Sequence[object] = ()
     """What it goes on fetching."""
     settings: dict[str, Any] = Factory(dict)
+    is_closed: bool = False
 
     def list_topics(self, **_options: float) -> Any:  # noqa: ANN401 - as far as it is looked at
         """Return the metadata, once nothing fails any more."""
@@ -212,7 +213,8 @@ class PlayedConsumer:
         self.assigned = ()
 
     def close(self) -> None:
-        """Have no effect."""
+        """End the connections."""
+        self.is_closed = True
 
 
 @pytest.fixture
@@ -244,6 +246,17 @@ def test_what_lies_behind_the_offsets_is_not_read(played: PlayedConsumer) -> Non
     with Cluster("played") as cluster:
         assert [each.offset for each in cluster.records({0: range(7, 9)})] == [7]
         assert not played.assigned
+    assert played.is_closed
+
+
+def test_a_fetch_that_is_refused_ends_the_reading(played: PlayedConsumer) -> None:
+    """With the broker's error."""
+    refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    played.messages = [Message(TOPIC, 0, 7, b"k", b"v"), Message(TOPIC, 0, error=refusal)]
+
+    with Cluster("played") as cluster, pytest.raises(ExternalError) as caught:
+        list(cluster.records({0: range(7, 9)}))
+    assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_a_topic_that_may_not_be_read_is_refused(played: PlayedConsumer) -> None:
@@ -468,6 +481,14 @@ def test_settings_that_are_none(tmp_path: Path, data: bytes, place: str) -> None
         client_settings(file)
 
     assert str(caught.value).startswith(f"{file}{place}")
+
+
+def test_settings_may_be_as_long_as_certificates_take(tmp_path: Path) -> None:
+    """A mebibyte is read."""
+    file = tmp_path / "client.properties"
+    file.write_bytes(b"a=" + b"1" * (2**20 - 2))
+
+    assert len(client_settings(file)["a"]) == 2**20 - 2
 
 
 def test_settings_that_are_not_there(tmp_path: Path) -> None:

@@ -322,6 +322,7 @@ def test_a_file_that_cannot_be_opened_is_an_error_when_it_is_read(
     monkeypatch.setattr(Path, "open", refused)
     file = StateTopicFile(tmp_path / "secret")
 
+    assert not file.is_segments
     with pytest.raises(UnreadableFileError, match=r"secret: Permission denied$"):
         list(file)
     assert directory.size is None

@@ -275,6 +275,10 @@ def test_a_partition_goes_on_from_what_another_one_had() -> None:
         last_offset=before.last_offset,
     )
 
+    assert (after.first_offset, after.last_offset) == (2, 2)
+    with pytest.raises(UnreadableFileError, match="offset 2 follows offset 2"):
+        after.add(logged(2, records[2]))
+
     after.add(logged(3, records[3], 3000))
 
     assert [*after.share_partitions()] == [*whole.share_partitions()]
@@ -366,6 +370,8 @@ def test_the_last_timestamp_is_the_greatest() -> None:
     topic.add(logged(0, StateRecord(OTHER, snapshot(5)))._replace(state_partition=6))
 
     assert topic.last_timestamp_ms == 9_500
+    early = topic_of(StateRecord(KEY, snapshot(5)))
+    assert (early.partitions[4].last_timestamp_ms, early.last_timestamp_ms) == (0, 0)
 
 
 def test_share_partitions_that_have_ended_unseen_are_dropped() -> None:
