@@ -87,7 +87,7 @@ def test_a_fetch_over_batches_in_flight_makes_no_batch_over_them() -> None:
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4]")
 
-    assert scene.acquire("m2", 3, "[3-4][5-9]") == ((5, 9, 1),)
+    assert scene.acquire("m2", 5, "[3-4][5-9]") == ((5, 9, 1),)
     assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ACQUIRED/1/m2"]
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from attrs import evolve
 
-from sharestate import KAFKA_4_3, KIP_932, RecordState, SharePartition, Snapshot, SnapshotError
+from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, RecordState, SharePartition, Snapshot, SnapshotError
 from sharestate.partition import snapshots
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell, unowned
@@ -372,14 +372,32 @@ def test_the_expiries_that_a_policy_remembers_are_counted(monkeypatch: pytest.Mo
     """Of each run of records, in how many writes; as many as may be are restored."""
     scene = Scene(profile=KIP_932, lock_ms=100).load()
     scene.is_holding = True
-    for first in (0, 10):
-        scene.acquire("m1", first, f"[{first}-{first + 9}]")
+    for first, last in ((0, 9), (20, 20)):
+        scene.acquire("m1", first, f"[{first}-{last}]")
         scene.wait(101)
+    scene.acquire("m1", 0, "[0-9]")
+    scene.wait(101)
     snapshot = scene.partition.snapshot()
     assert snapshot.kip_memory is not None
-    count = sum(len(row.expired) for row in snapshot.kip_memory.pending)
+    expired = [(batch.first_offset, batch.last_offset) for row in snapshot.kip_memory.pending for batch in row.expired]
+    assert expired == [(0, 9), (20, 20), (0, 9)]
+    count = 3
 
     monkeypatch.setattr(snapshots, "_MOST_EXPIRIES", count)
     assert SharePartition.restore(snapshot).snapshot() == snapshot
     monkeypatch.setattr(snapshots, "_MOST_EXPIRIES", count - 1)
     assert refusal(snapshot).field == "kip_memory[2]"
+
+
+def test_no_record_goes_to_the_dead_letter_queue_twice() -> None:
+    """One that another record lacks then."""
+    scene = Scene(profile=KAFKA_4_4, queue=True).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "0-4:reject", "5-8:reject")
+    snapshot = scene.partition.snapshot()
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+    *letters, last = snapshot.dead_letters
+    assert last.dead_letter[:2] == (8, 8)
+
+    last = last._replace(dead_letter=last.dead_letter._replace(first_offset=7, last_offset=7))
+    assert refusal(evolve(snapshot, dead_letters=(*letters, last))).field == "batches"

@@ -305,3 +305,17 @@ def test_the_same_time_may_be_of_a_class_of_its_own() -> None:
     acquired = [scene.partition.acquire("m1", fetched(10, "[10-14]"), now_ms=Milliseconds(5)) for _ in range(2)]
 
     assert [effects.acquired for effects in acquired] == [((10, 14, 1),), ()]
+
+
+@pytest.mark.parametrize("number", [1.0, True])
+def test_a_malformed_number_of_a_write_that_is_pending_changes_nothing(number: Any) -> None:  # noqa: ANN401 - what a caller got wrong
+    """It equals that of a write, and is none."""
+    scene = held()
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:accept")
+    scene.acknowledge("m1", "5-9:accept")
+    before = scene.partition.snapshot()
+
+    with pytest.raises(MalformedInputError, match="number"):
+        scene.partition.write_succeeded(number)
+    assert scene.partition.snapshot() == before

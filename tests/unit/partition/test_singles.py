@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from sharestate import AcknowledgementBatch, ErrorCode, InvalidRecordStateError, InvalidRequestError, ShareStateError
+from sharestate import (
+    AcknowledgementBatch,
+    ErrorCode,
+    InvalidRecordStateError,
+    InvalidRequestError,
+    SharePartition,
+    ShareStateError,
+)
 from sharestate.partition import acknowledge
 from tests.support.scenes import Scene
 
@@ -181,3 +188,46 @@ def test_records_of_a_later_batch_are_found_in_it() -> None:
     assert scene.acknowledge("m1", "50:accept", "52:reject", "54:accept") == (
         "W(0; 50 st2 dc1, 52 st4 dc1, 54 st2 dc1; cc 3)",
     )
+
+
+def test_records_of_a_later_batch_are_those_that_were_named() -> None:
+    """Though the member holds all that are behind them, too."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m1", 50, "[50-69]")
+    scene.acknowledge("m1", "69:release")
+
+    assert scene.acknowledge("m1", "50:accept", "52:reject", "54:accept") == (
+        "W(0; 50 st2 dc1, 52 st4 dc1, 54 st2 dc1; cc 3)",
+    )
+    assert scene.acknowledge("m1", "56:accept", "58:accept", "60:accept") == (
+        "W(0; 56 st2 dc1, 58 st2 dc1, 60 st2 dc1; cc 6)",
+    )
+
+
+def test_a_write_names_each_record_once() -> None:
+    """However its entries jump to and fro, in the last of several batches."""
+    scene = Scene(max_locks=1000).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m1", 100, "[100-499]", cut=500)
+    scene.acknowledge("m1", "499:release")
+    scene.is_holding = True
+    offsets = (140, 300, 268, 236, 204, 172, 141, 120, 480)
+    scene.acknowledge("m1", "0-9:accept", *(f"{offset}:accept" for offset in offsets))
+
+    snapshot = scene.partition.snapshot()
+    (write,) = snapshot.writes
+    assert write.ranges == ((0, 9), (120, 300), (480, 480))
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+
+
+def test_a_refusal_leaves_what_waits_for_another_write() -> None:
+    """Between the records that it withdraws."""
+    scene = split()
+    scene.is_holding = True
+    scene.acknowledge("m1", "5:accept")
+    before = scene.batches
+
+    with pytest.raises(InvalidRecordStateError):
+        scene.acknowledge("m1", "4:accept", "6:accept", "98-99:accept")
+    assert scene.batches == before
