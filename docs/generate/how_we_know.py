@@ -105,7 +105,7 @@ def _mutants() -> Iterator[list[str]]:
             f"{row['killed']:,} = {100 * row['killed'] / counted:.0f} %",
             f"{row['harmless']:,}",
             f"{row['left']:,}",
-            f"{row['cpu_ms']:,} ms",
+            f"{row['cpu_ms']:,} ms" if "cpu_ms" in row else "",
         ]
 
 

@@ -121,7 +121,7 @@ def work_items(path: Path) -> Iterator[WorkItem]:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     annotations, bodies = [*_annotations(module)], [*_bodies(module)]
     for name in OPERATORS:
-        for occurrence, (node, _, start, end) in enumerate(_occurrences(source, name)):
+        for occurrence, (node, _, start, end) in enumerate(occurrences(source, name)):
             is_marker = node.parent is not None and node.parent.type == "parameters"  # of keyword arguments
             is_annotation = any(first <= start and end <= last for first, last in annotations)
             if is_marker or is_annotation or not any(start[0] in body for body in bodies):
@@ -144,7 +144,7 @@ def _mutated(path: Path, operator: str, occurrence: int) -> str:
     the part that it changes.
     """
     source = path.read_text()
-    node, index, _, _ = _occurrences(source, operator)[occurrence]
+    node, index, _, _ = occurrences(source, operator)[occurrence]
     part = deepcopy(node, {id(node.parent): node.parent})
     begin, end = (_offset(source, at) for at in (node.get_start_pos_of_prefix(), node.end_pos))
     return source[:begin] + str(OPERATORS[operator].mutate(part, index).get_code()) + source[end:]
@@ -156,7 +156,7 @@ def _nodes(source: str) -> list[Node]:
 
 
 @cache
-def _occurrences(source: str, operator: str) -> list[tuple[Node, int, tuple[int, int], tuple[int, int]]]:
+def occurrences(source: str, operator: str) -> list[tuple[Node, int, tuple[int, int], tuple[int, int]]]:
     """Return what *operator* can change: a node, the number of the change in it, and where that begins and ends."""
     return [
         (node, index, *position)

@@ -15,8 +15,8 @@ pytest.importorskip("cosmic_ray", reason="make mutation installs Cosmic Ray")
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import TestOutcome as Outcome
 from cosmic_ray.work_item import MutationSpec, WorkerOutcome, WorkResult
+from cosmic_ray.work_item import TestOutcome as Outcome
 
 from tests.mutation import __main__ as sessions
 from tests.mutation import mutants, trial
@@ -113,7 +113,7 @@ def test_a_mutant_is_cosmic_rays(tmp_path: Path) -> None:
     file.write_text(SOURCE)
 
     for name, operator in mutants.OPERATORS.items():
-        changed = [mutate_code(SOURCE, operator, number) for number in range(len(mutants._occurrences(SOURCE, name)))]
+        changed = [mutate_code(SOURCE, operator, number) for number in range(len(mutants.occurrences(SOURCE, name)))]
         specs = [MutationSpec(file, name, number, (1, 0), (1, 1)) for number in range(len(changed))]
         assert [mutants.mutated(spec) for spec in specs] == changed
         assert mutate_code(SOURCE, operator, len(changed)) is None

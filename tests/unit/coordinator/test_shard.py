@@ -380,7 +380,7 @@ def test_an_update_without_an_epoch_or_offset_keeps_those_known() -> None:
 
 def test_a_tombstone_of_an_update_is_refused() -> None:
     """No coordinator writes one, and Kafka's fails on it."""
-    with pytest.raises(RecordFormatError, match="^value, byte 0: a tombstone of an update"):
+    with pytest.raises(RecordFormatError, match=r"^value, byte 0: a tombstone of an update"):
         Coordinator().shard.replay(0, StateRecord(KEY, None, RecordType.SHARE_UPDATE))
 
 

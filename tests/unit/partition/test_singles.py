@@ -164,7 +164,9 @@ def test_records_are_those_that_were_named(offsets: tuple[int, ...]) -> None:
     """In whatever distances."""
     said = ", ".join(f"{offset} st2 dc1" for offset in offsets)
 
-    assert split().acknowledge("m1", *(f"{offset}:accept" for offset in offsets)) == (f"W(0; {said}; cc {len(offsets)})",)
+    (write,) = split().acknowledge("m1", *(f"{offset}:accept" for offset in offsets))
+
+    assert write == f"W(0; {said}; cc {len(offsets)})"
 
 
 def test_a_record_that_comes_twice_at_once_is_refused() -> None:
