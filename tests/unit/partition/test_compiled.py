@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -128,3 +129,10 @@ def test_the_library_ends_as_python_ends() -> None:
     command = [sys.executable, "-c", "import sharestate.partition.state, sharestate.partition.cells"]
 
     assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_a_module_that_is_no_python_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wheel may have one, or a file of another kind."""
+    for origin in ("acquire.py", "acquire.so"):
+        monkeypatch.setattr(sharestate.partition, "find_spec", lambda _, origin=origin: SimpleNamespace(origin=origin))
+        assert sharestate.is_compiled() == origin.endswith(".so")
