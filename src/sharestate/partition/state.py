@@ -268,7 +268,7 @@ class PartitionState:
             self._find_from(first_offset, cell)
 
     def put_pending(self, batch: Batch, first_offset: int, cell: Cell, records: int) -> None:
-        """Put *cell* as ``put_cell`` does: its transition has begun, and if it is terminal, *records* more count."""
+        """Put *cell*, which has a pending transition, as ``put_cell`` does; if it is terminal, *records* more count."""
         # rule 20.4
         if batch.is_split:
             batch.cells[first_offset - batch.first_offset] = cell
