@@ -70,11 +70,11 @@ def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBat
         return None
     if batch.is_split and first == last <= batch.last_offset:
         cell = batch.cells[first - batch.first_offset]
-    elif not batch.is_split and first == batch.first_offset and last == batch.last_offset and member_id != NO_MEMBER:
+    elif not batch.is_split and first == batch.first_offset and last == batch.last_offset:
         cell = batch.cell
     else:
         return None
-    return (batch, cell, input_) if cell.is_held_by(member_id) else None
+    return (batch, cell, input_) if cell.member_id == member_id != NO_MEMBER else None  # who owns a record holds it
 
 
 class _Acknowledgement:

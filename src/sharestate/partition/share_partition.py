@@ -243,7 +243,7 @@ class SharePartition:
             effects = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
         except RequestRefusedError as error:
             raise self._refused(error) from None
-        return self._with_transitions(effects)
+        return effects if self._state.recorder is None else self._with_transitions(effects)
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
         """
@@ -276,7 +276,7 @@ class SharePartition:
             effects = acknowledge.acknowledge(self._state, member_id, requests)
         except RequestRefusedError as error:
             raise self._refused(error) from None
-        return self._with_transitions(effects)
+        return effects if self._state.recorder is None else self._with_transitions(effects)
 
     def release(self, member_id: str, *, now_ms: int) -> Effects:
         """
@@ -321,9 +321,10 @@ class SharePartition:
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        if type(number) is not int or not 0 <= number < self._state.next_write:
+        if type(number) is not int or number not in self._state.writes:
             number = integer(number, "number")
-        return self._with_transitions(commit.write_succeeded(self._state, number, advances=advances))
+        effects = commit.write_succeeded(self._state, number, advances=advances)
+        return effects if self._state.recorder is None else self._with_transitions(effects)
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """

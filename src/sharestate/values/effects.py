@@ -214,9 +214,9 @@ class Effects(NamedTuple):
         return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
-def with_writes(writes: tuple[WriteShareGroupState, ...]) -> Effects:
-    """Return the effects of a command that leaves nothing to do but to send *writes*, of which there may be none."""
-    return new_tuple(Effects, ((), writes, False, (), None, ())) if writes else NOTHING
+def with_write(write: WriteShareGroupState) -> Effects:
+    """Return the effects of a command that leaves nothing to do but to send *write*."""
+    return new_tuple(Effects, ((), (write,), False, (), None, ()))
 
 
 def with_acquired(acquired: tuple[AcquiredRecords, ...]) -> Effects:
