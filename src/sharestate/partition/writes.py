@@ -20,7 +20,7 @@ from sharestate.partition.commit import commit
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
 from sharestate.values.dead_letters import DeadLetter
-from sharestate.values.effects import NOTHING, WAKE, Effects, with_writes
+from sharestate.values.effects import NOTHING, WAKE, Effects
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
@@ -259,7 +259,7 @@ def _issued(state: PartitionState, content: WriteContent | None, pending: Pendin
     # rule 16
     if content is None:
         return WAKE if commit(state, pending, None) else NOTHING
-    return with_writes((issue_content(state, content, pending),))
+    return new_tuple(Effects, ((), (issue_content(state, content, pending),), False, (), None, ()))
 
 
 def _withdraw_write(state: PartitionState, number: int, complete_count: int) -> None:
