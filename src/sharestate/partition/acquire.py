@@ -29,7 +29,7 @@ from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState
 from sharestate.partition.throttling import is_throttled, offered_runs, threshold
-from sharestate.values.effects import NOTHING, Cause, Effects, with_acquired
+from sharestate.values.effects import NOTHING, Cause, Effects
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import Quirk
@@ -97,6 +97,11 @@ def _take(state: PartitionState, request: Request, fetched: FetchedRecords, step
     # rules 16 and 24.1
     effects = with_acquired(tuple(acquired))
     return effects._replace(wake=True) if advances and advance(state) else effects
+
+
+def with_acquired(acquired: tuple[AcquiredRecords, ...]) -> Effects:
+    """Return the effects of a command that has only *acquired* records, or none."""
+    return new_tuple(Effects, (acquired, (), False, (), None, ())) if acquired else NOTHING
 
 
 def _is_eligible(state: PartitionState, fetched: FetchedRecords) -> bool:

@@ -13,9 +13,10 @@ Source:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sharestate.errors import SplitLimitError
 from sharestate.partition.batches import Batch, InFlight, replaced
@@ -99,15 +100,20 @@ with those that have to be known with them.
 """
 
 
-class Writer(Protocol):
+class Writer(ABC):
     """A write policy at work in one share partition: it forms the writes, and takes note of their outcomes."""
 
+    # No protocol, which compiled code would look up by name.
+
+    @abstractmethod
     def on_initialized(self, state: PartitionState, persisted: PersistedState) -> WriteContent | None:
         """Take note of the persisted state; return the write that is needed because of it."""
 
+    @abstractmethod
     def is_written(self, state: PartitionState, last_offset: int) -> bool:
         """Return whether a change of records up to *last_offset* has to be persisted."""
 
+    @abstractmethod
     def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """
         Return the next write, which carries *entries*, some of which have to be persisted.
@@ -115,18 +121,23 @@ class Writer(Protocol):
         *is_final* says that locks have expired: the records have changed whatever becomes of the write.
         """
 
+    @abstractmethod
     def on_unwritten(self, first_offset: int, last_offset: int) -> None:
         """Take note that records of a range have changed, or were cached, and no write says so."""
 
+    @abstractmethod
     def on_confirmed(self, number: int) -> None:
         """Take note that a write has succeeded."""
 
+    @abstractmethod
     def on_failed(self, number: int) -> None:
         """Take note that a write has failed; it may have been applied all the same."""
 
+    @abstractmethod
     def withdraw(self, number: int) -> None:
         """Forget write *number*, which is not issued; do nothing if there is none."""
 
+    @abstractmethod
     def snapshot(self) -> KipMemoryRow | None:
         """Return the policy's memory, for a snapshot."""
 

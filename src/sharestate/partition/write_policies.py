@@ -59,10 +59,10 @@ def writer_for(policy: WritePolicy, memory: KipMemoryRow | None = None) -> Write
 # ---- the broker's
 
 
-class BrokerWrites:
+class BrokerWrites(Writer):
     """The policy of brokers, which remembers nothing (rule 15)."""
 
-    def on_initialized(self, _state: PartitionState, _persisted: PersistedState) -> None:
+    def on_initialized(self, state: PartitionState, persisted: PersistedState) -> None:
         """Write nothing: the start offset becomes durable with the first change."""
 
     def is_written(self, state: PartitionState, last_offset: int) -> bool:  # noqa: ARG002 - as every Writer
@@ -92,7 +92,7 @@ class BrokerWrites:
 # ---- the KIP's
 
 
-class KipWrites:
+class KipWrites(Writer):
     """
     The policy of the KIP, which remembers what was confirmed and what is not answered (rule 15).
 

@@ -21,7 +21,7 @@ from sharestate.partition.commit import commit
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
 from sharestate.values.dead_letters import DeadLetter
-from sharestate.values.effects import NOTHING, WAKE, Effects, with_write
+from sharestate.values.effects import NOTHING, WAKE, Effects
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
@@ -225,7 +225,7 @@ def issue(state: PartitionState, change: Change) -> Effects:
     if not is_written:
         commit(state, pending, None)
         return WAKE if advance(state) else NOTHING
-    return with_write(issue_content(state, state.writer.content(state, batches, is_final=False), pending))
+    return _with_write(issue_content(state, state.writer.content(state, batches, is_final=False), pending))
 
 
 def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
@@ -249,11 +249,16 @@ def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
         state.put_pending(batch, first_offset, after, last_offset - first_offset + 1)
         if state.recorder is not None:
             state.recorder.record_one(first_offset, last_offset, after, input_, number)
-        return with_write(issue_content(state, content, pending))
+        return _with_write(issue_content(state, content, pending))
     except BaseException:
         state.put_cell(batch, first_offset, cell)
         _withdraw_write(state, number, completed)
         raise
+
+
+def _with_write(write: WriteShareGroupState) -> Effects:
+    """Return the effects of a command that leaves nothing to do but to send *write*."""
+    return new_tuple(Effects, ((), (write,), False, (), None, ()))
 
 
 def _withdraw_write(state: PartitionState, number: int, complete_count: int) -> None:

@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +31,7 @@ from sharestate import (
     StateBatch,
     UnknownWriteError,
 )
+from sharestate.spark.library_zip import SHARED_LIBRARY
 
 KEY = SharePartitionKey(group_id="g", topic_id="dGhlIHRvcGljJ3MgaWQhIQ", partition=0)
 
@@ -68,6 +70,11 @@ def test_all_modules_but_some_are_compiled() -> None:
     assert {str(module.__file__).endswith(".py") for module in (acquire, commit, state)} == {
         not sharestate.is_compiled()
     }
+
+
+def test_the_shared_library_is_found_by_its_name() -> None:
+    """Archives for clusters have it; there is one where the library is compiled."""
+    assert (find_spec(SHARED_LIBRARY) is not None) == sharestate.is_compiled()
 
 
 @pytest.mark.parametrize("profile", [KAFKA_4_4, KIP_932], ids=lambda profile: str(profile.name))
@@ -117,6 +124,7 @@ def test_a_traceback_names_the_lines() -> None:
 
     assert [(Path(frame.filename).name, frame.name) for frame in frames] == [
         ("share_partition.py", "write_succeeded"),
+        ("commands.py", "write_succeeded"),
         ("commit.py", "write_succeeded"),
     ]
     source = (Path(sharestate.__file__).parent / "partition/commit.py").read_text("utf-8").splitlines()
