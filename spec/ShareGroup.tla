@@ -23,6 +23,7 @@ CONSTANTS
     Queue,       \* whether the group has a dead-letter queue
     Stored,      \* what is stored in the beginning, see `store'
     Types,       \* how members acknowledge: some of "accept", "release", "reject"
+    Modes,       \* share.acquire.mode: some of "batch_optimized", "record_limit"
     Writes,      \* so many writes may be under way at once,
     Failures,    \* so many writes may fail,
     Failovers,   \* so often may another leader take over,
@@ -96,7 +97,7 @@ Store(n) ==
 (* is answered, *)
 Confirm(n) ==
     /\ IsSent(n) /\ writes[n].stored
-    /\ p' = IF Stands(n) THEN Settle(p, Letters(n)) ELSE Commit(p, n)
+    /\ p' \in IF Stands(n) THEN Settle(p, Letters(n)) ELSE Commit(p, n)
     /\ confirmed' = confirmed \union (IF writes[n].of = "accept" THEN DOMAIN writes[n].records ELSE {})
     /\ Forget(n)
     /\ UNCHANGED <<log, logStart, store, left, finished>>
@@ -105,7 +106,7 @@ Confirm(n) ==
 Fail(n) ==
     /\ IsSent(n) /\ left.failures > 0
     /\ left' = [left EXCEPT !.failures = @ - 1]
-    /\ p' = IF Stands(n) THEN Settle(p, Letters(n)) ELSE RollBack(p, n)
+    /\ p' \in IF Stands(n) THEN Settle(p, Letters(n)) ELSE {RollBack(p, n)}
     /\ Forget(n)
     /\ UNCHANGED <<log, logStart, store, confirmed, finished>>
 
@@ -122,7 +123,9 @@ Fetched(member, q) ==   \* the states in which a fetch may leave the leader
     LET from == NextFetchOffset(q)
         some(fetched) ==
             LET takeable == Takeable(Searched(q), from, fetched)
-            IN  {Acquire(Searched(q), member, from, fetched, Hidden \intersect fetched, taken, {}, cuts) :
+                rest(mode, taken) == IF mode = "record_limit" THEN Rest(Searched(q), from, fetched, taken) ELSE {}
+            IN  {Acquire(Searched(q), member, from, fetched, Hidden \intersect fetched, taken, rest(mode, taken), cuts) :
+                    mode \in Modes,
                     taken \in (IF takeable = {} THEN {{}} ELSE takeable),
                     cuts \in {{}, {b[1] : b \in fetched}}}
     IN  IF ~CanAcquire(q) THEN {}

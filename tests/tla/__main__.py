@@ -8,6 +8,7 @@ conversations of other seeds.
 
 from __future__ import annotations
 
+import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
@@ -80,6 +81,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
     parser.add_argument("--number", type=int, default=1000, help="how many seeds")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that TLC is stopped
     found = list(models() if asked.what == "models" else conversations(asked.first, asked.number))
     say("\n".join([*found, f"{len(found)} not as specified"]))
     return bool(found)
