@@ -242,10 +242,19 @@ Spec == Init /\ [][Next]_variables
 (* are only so many deliveries.  Nothing else is fair.  Members may never  *)
 (* acknowledge and never leave.  What goes on only after a misfortune, as  *)
 (* another leader or a deletion, has stalled.                              *)
+(*                                                                         *)
+(* Fair is WF_variables(Fetch(m)) for each member, and WF_variables(GoOn), *)
+(* written out.  TLC takes far longer if it has to find whether an action  *)
+(* is ENABLED.                                                             *)
 (***************************************************************************)
 GoOn == LockExpires \/ QueueAnswers \/ \E n \in Numbers : Store(n) \/ Confirm(n)
 
-Fair == (\A m \in Members : WF_variables(Fetch(m))) /\ WF_variables(GoOn)
+CanFetch(member) == Fetched(member, p) \ {p} # {}
+
+IsQuiet == writes = <<>> /\ Acquired = {} /\ p.letters = {}   \* nobody has anything, and nothing is waited for
+
+Fair == /\ \A m \in Members : []<>~CanFetch(m) \/ []<><<Fetch(m)>>_variables
+        /\ []<>IsQuiet \/ []<><<GoOn>>_variables
 
 FairSpec == Spec /\ Fair
 
@@ -304,8 +313,6 @@ LettersAreUnderWay ==
 Undone == {o \in Covered(log \ Aborted) : /\ o >= p.spso /\ o >= logStart
                                           /\ ~(o \in InFlight(p) /\ IsTerminal(p.records[o]))}
 
-IsQuiet == writes = <<>> /\ Acquired = {} /\ p.letters = {}
-
 Same(q, r) == [q EXCEPT !.find = TRUE] = [r EXCEPT !.find = TRUE]
 
 NeverStalls ==
@@ -318,4 +325,7 @@ IsHeld(o) == o \in InFlight(p) /\ p.records[o].state = "Acquired"
 LocksEnd == \A o \in Covered(Log) : IsHeld(o) ~> ~IsHeld(o)
 
 AllIsDone == <>[](Undone = {})
+
+(* What Fair has in the place of ENABLED is that. *)
+FairIsWeaklyFair == (\A m \in Members : CanFetch(m) = ENABLED Fetch(m)) /\ ~IsQuiet = ENABLED GoOn
 =============================================================================

@@ -264,7 +264,7 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
             quirks=("B6", "F8"),
             breaks="NeverStalls",
             model=ShareGroupModel(
-                log="{<<0, 0>>, <<1, 3>>}", types='{"accept"}', modes='{"record_limit"}', deletions=1, locks=4
+                log="{<<0, 0>>, <<1, 3>>}", types='{"accept"}', modes='{"record_limit"}', deletions=1, limit=1, locks=4
             ),
         ),
         "B23": BugModel(  # with B15, of which it is the part that has to do with dead letters
@@ -320,6 +320,11 @@ STALLS: Final[Mapping[str, BugModel]] = MappingProxyType(
             quirks=("F7",),
             breaks="AllIsDone",
             model=evolve(_SOME_DAY, log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}"),
+        ),
+        "F8": BugModel(
+            quirks=("B6", "F8"),
+            breaks="AllIsDone",
+            model=evolve(_SOME_DAY, log="{<<0, 0>>, <<1, 3>>}", modes='{"record_limit"}', deletions=1, locks=4),
         ),
     }
 )
