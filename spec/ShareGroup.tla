@@ -24,7 +24,7 @@ CONSTANTS
     Stored,      \* what is stored in the beginning, see `store'
     Types,       \* how members acknowledge: some of "accept", "release", "reject"
     Modes,       \* share.acquire.mode: some of "batch_optimized", "record_limit"
-    Writes,      \* so many writes may be under way at once,
+    Writes,      \* the names of those that may be under way at once
     Failures,    \* so many writes may fail,
     Failovers,   \* so often may another leader take over,
     Deletions,   \* so often may the log start move,
@@ -36,7 +36,7 @@ VARIABLES
     log,       \* the batches that the log has
     logStart,
     store,     \* what the share coordinator has: a start offset, or -1, and state and count of records above
-    writes,    \* what was sent and is not answered, by number
+    writes,    \* what was sent and is not answered, by name
     left,      \* what may still go wrong: how many of the five above
     confirmed, \* records whose acceptance was confirmed to a member
     finished   \* records that were accepted, rejected, or delivered as often as they may be
@@ -74,9 +74,9 @@ Load(stored) ==
 -----------------------------------------------------------------------------
 (* Writes *)
 
-Numbers  == 1..Writes
 IsSent(n) == n \in DOMAIN writes
-Unused   == Numbers \ DOMAIN writes
+Unused    == Writes \ DOMAIN writes
+AnyUnused == CHOOSE n \in Unused : TRUE    \* names differ in nothing
 
 Send(q, n, offsets, of) ==
     writes' = (n :> [start |-> q.spso, records |-> Entries(q, offsets), of |-> of, stored |-> FALSE]) @@ writes
@@ -140,7 +140,7 @@ Ended(changes) == {o \in DOMAIN changes : changes[o] # "Available"}
 
 Request(changes, of) ==
     /\ changes # [o \in {} |-> ""] /\ Unused # {}
-    /\ LET n == Min(Unused)
+    /\ LET n == AnyUnused
            q == Begin(p, changes, n)
        IN  p' = q /\ Send(q, n, DOMAIN changes, of)
     /\ finished' = finished \union Ended(changes)
@@ -164,7 +164,7 @@ LockExpires ==           \* of what is acquired: the lock of a batch, or of one 
     /\ \E some \in Parts(Acquired) :
           LET q == Expire(p, some)
           IN  /\ p' = q
-              /\ Send(q, Min(Unused), some, "lock")
+              /\ Send(q, AnyUnused, some, "lock")
               /\ finished' = finished \union {o \in some : q.records[o].state # "Available"}
     /\ UNCHANGED <<log, logStart, store, left, confirmed>>
 
@@ -178,7 +178,7 @@ QueueAnswers ==          \* it has written some dead letters, or has failed
     /\ Unused # {}
     /\ \E some \in Parts(p.letters) :
           LET q == DeadLettered(p, some)
-          IN  p' = q /\ Send(q, Min(Unused), some, "letter")
+          IN  p' = q /\ Send(q, AnyUnused, some, "letter")
     /\ UNCHANGED <<log, logStart, store, left, confirmed, finished>>
 
 -----------------------------------------------------------------------------
@@ -220,7 +220,7 @@ Init ==
 Next ==
     \/ \E m \in Members : Fetch(m) \/ Acknowledge(m) \/ Close(m)
     \/ LockExpires \/ LockLapses \/ QueueAnswers
-    \/ \E n \in Numbers : Store(n) \/ Confirm(n) \/ Fail(n)
+    \/ \E n \in Writes : Store(n) \/ Confirm(n) \/ Fail(n)
     \/ DeleteRecords \/ Compact \/ Switch \/ FailOver
 
 Spec == Init /\ [][Next]_variables
@@ -247,7 +247,7 @@ Spec == Init /\ [][Next]_variables
 (* written out.  TLC takes far longer if it has to find whether an action  *)
 (* is ENABLED.                                                             *)
 (***************************************************************************)
-GoOn == LockExpires \/ QueueAnswers \/ \E n \in Numbers : Store(n) \/ Confirm(n)
+GoOn == LockExpires \/ QueueAnswers \/ \E n \in Writes : Store(n) \/ Confirm(n)
 
 CanFetch(member) == Fetched(member, p) \ {p} # {}
 
@@ -268,10 +268,12 @@ IsStore(s) ==
     /\ \A o \in DOMAIN s.records : o \in UpToTheEnd /\ s.records[o].count \in Nat /\ Rank(s.records[o].state) \in 0..4
 
 TypeOK ==
-    /\ IsSharePartition(p) /\ \A o \in InFlight(p) : p.records[o].owner \in Members \union {Nobody}
+    /\ IsSharePartition(p)
+    /\ \A o \in InFlight(p) : /\ p.records[o].owner \in Members \union {Nobody}
+                             /\ p.records[o].write \in Writes \union {0}
     /\ log \subseteq Log /\ logStart \in Nat
     /\ IsStore(store)
-    /\ DOMAIN writes \subseteq Numbers
+    /\ DOMAIN writes \subseteq Writes
     /\ \A n \in DOMAIN writes :
           /\ IsStore([start |-> writes[n].start, records |-> writes[n].records])
           /\ writes[n].stored \in BOOLEAN /\ writes[n].of \in Types \union {"close", "lock", "letter"}

@@ -11,7 +11,7 @@
 EXTENDS ShareGroup
 
 VARIABLES
-    carried,  \* the counts of the writes that are under way, by number
+    carried,  \* the counts of the writes that are under way, by name
     count,    \* what the share coordinator has stored
     last      \* what is known of the last write: see `Known'
 

@@ -37,7 +37,7 @@ Max(S) == CHOOSE x \in S : \A y \in S : y <= x
 (*                                                                         *)
 (* A batch, of the log or in flight, is a pair of its first and its last   *)
 (* offset.  A record in flight has a state, a delivery count, the member   *)
-(* that has acquired it, and the number of the write that carries its last *)
+(* that has acquired it, and the name of the write that carries its last   *)
 (* change, or 0.  As long as a write is pending, `before' is what the      *)
 (* record goes back to if the write fails; `lapsed' says that its lock has *)
 (* expired in the meantime.                                                *)
@@ -106,7 +106,7 @@ AtOrAbove(offsets, o) == {x \in offsets : x >= o}
 
 IsRecord(r) ==
     /\ r.state \in {"Available", "Acquired", "Archiving"} \union Terminal
-    /\ r.count \in Nat /\ r.write \in Nat /\ r.lapsed \in BOOLEAN
+    /\ r.count \in Nat /\ r.lapsed \in BOOLEAN
     /\ (r.owner = Nobody) = (r.state # "Acquired")
     /\ (r.before = Nothing) = (r.write = 0)
 

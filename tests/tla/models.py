@@ -7,7 +7,7 @@ itself how something breaks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Final
@@ -43,6 +43,10 @@ SHARE_INITIALIZATION: Final = ("TypeOK", "ResetDecides", "AddedAreNotMissed", "A
 """What must hold of the initialization of a topic."""
 
 
+def _set(members: Iterable[str]) -> str:
+    return "{" + ", ".join(members) + "}"
+
+
 @frozen(kw_only=True)
 class Model:
     """Constants of a module, as TLA+ has them, and what is judged of it."""
@@ -63,18 +67,20 @@ class Model:
         """Return the module's constants, as TLA+ has them."""
         values = {each.name.capitalize(): str(getattr(self, each.name)) for each in fields(type(self))}
         del values["Judged"]
-        return {**values, "Quirks": "{" + ", ".join(f'"{name}"' for name in sorted(self.quirks)) + "}"}
+        return {**values, "Quirks": _set(f'"{name}"' for name in sorted(self.quirks))}
 
-    def alike(self) -> tuple[str, ...]:
-        """Return the members, none of whom is other than another: of such that are exchanged TLC sees one state."""
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names that may be exchanged for each other: states that differ in no more are one for TLC."""
         return ()
 
     def check(self, directory: Path, minutes: float = 10) -> Checked:
         """Have TLC check it."""
-        constants, alike = self.constants(), ", ".join(self.alike())
+        constants, alike = self.constants(), self.alike()
+        names = [name for each in alike for name in each]
         text = [
             f"---- MODULE Model ----\nEXTENDS {self.module}",
-            *([f"CONSTANTS {alike}", f"Alike == Permutations({{{alike}}})"] if alike else []),
+            *(["CONSTANTS " + ", ".join(names)] if names else []),
+            "Alike == " + (" \\union ".join(f"Permutations({_set(each)})" for each in alike) or "{}"),
             *(f"The{name} == {value}" for name, value in constants.items()),
             "====\n",
         ]
@@ -83,10 +89,10 @@ class Model:
             f"SPECIFICATION {'FairSpec' if is_live else self.specification}",
             "CHECK_DEADLOCK FALSE",
             "CONSTANTS",
-            *(f"{name} = {name}" for name in self.alike()),
+            *(f"{name} = {name}" for name in names),
             *(f"{name} <- The{name}" for name in constants),
             *(f"{'PROPERTY' if name in PROPERTIES | LIVENESS else 'INVARIANT'} {name}" for name in self.judged),
-            *(["SYMMETRY Alike"] if self.alike()[1:] and not is_live else []),  # which liveness cannot have
+            *(["SYMMETRY Alike"] if len(names) > len(alike) and not is_live else []),  # which liveness cannot have
         ]
         return check(["\n".join(text)], "\n".join(configuration), directory, minutes=minutes)
 
@@ -116,13 +122,17 @@ class ShareGroupModel(Model):
 
     module: ClassVar[str] = "ShareGroup"
 
-    def alike(self) -> tuple[str, ...]:
-        """Return the ids of the members."""
-        return tuple(f"m{number}" for number in range(1, self.members + 1))
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Return the members, and the writes."""
+        return (
+            tuple(f"m{number}" for number in range(1, self.members + 1)),
+            tuple(f"w{number}" for number in range(1, self.writes + 1)),
+        )
 
     def constants(self) -> dict[str, str]:
         """Return the module's constants, as TLA+ has them."""
-        return {**super().constants(), "Members": f"{{{', '.join(self.alike())}}}"}
+        members, writes = self.alike()
+        return {**super().constants(), "Members": _set(members), "Writes": _set(writes)}
 
 
 @frozen(kw_only=True)
