@@ -2,8 +2,7 @@
 Larger models, and more random conversations, than ``make test-tla`` checks.
 
 ``python -m tests.tla models`` checks each in which a bug of Kafka is found without it, and some with more records and
-faults; ``python -m tests.tla conversations --first 1000 --number 5000`` validates
-conversations of other seeds.
+faults; ``python -m tests.tla conversations --first 1000 --number 5000`` validates conversations of other seeds.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
     parser.add_argument("--number", type=int, default=1000, help="how many seeds")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that TLC is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that files are deleted; TLC ends anyway
     found = list(models() if asked.what == "models" else conversations(asked.first, asked.number))
     say("\n".join([*found, f"{len(found)} not as specified"]))
     return bool(found)
