@@ -16,6 +16,8 @@ from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from attrs import evolve
+
 from sharestate import KAFKA_4_3, KAFKA_4_4
 from tests.tla.allowed import BUGS as QUIRKS
 from tests.tla.allowed import random_conversations, refused
@@ -28,12 +30,18 @@ MINUTES: Final = 60
 AT_ONCE: Final = 500
 """Conversations in one run of TLC, which has all of them in memory."""
 
+_TWO_BATCHES: Final = ShareGroupModel(
+    log="{<<0, 1>>, <<3, 3>>}", types='{"accept"}', limit=1, locks=2, failures=1, failovers=1, deletions=1
+)
+
 LARGER: Final[Mapping[str, Model]] = {
-    "share group": ShareGroupModel(log="{<<0, 1>>, <<3, 3>>}", locks=2, failures=1, failovers=1, deletions=1),
+    "share group": _TWO_BATCHES,
+    "share group, two writes": evolve(_TWO_BATCHES, log="{<<0, 0>>, <<2, 2>>}", writes=2),
     "one record, some day": ShareGroupModel(
         log="{<<0, 0>>}", judged=("AllIsDone", "LocksEnd"), failures=1, failovers=1, deletions=1, locks=1
     ),
     "share coordinator": ShareCoordinatorModel(records="0..2", leaders="1..3"),
+    "share coordinator, a reversed batch": ShareCoordinatorModel(reversed=1),
 }
 
 

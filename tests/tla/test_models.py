@@ -23,7 +23,7 @@ def test_bugs_are_found(bug: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bug", STALLS)
 def test_stalls_are_found_as_what_never_ends(bug: str, tmp_path: Path) -> None:
-    """Where a share partition stalls, the log is never done though members go on: after a few steps there is no other."""
+    """Where a share partition stalls, the log is never done: after a few steps there is no other."""
     checked = STALLS[bug].check(tmp_path)
 
     assert checked.violated == SOME_DAY
