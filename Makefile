@@ -4,6 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 SPARK_BIN := .venv-spark/bin
 SPARK_READY := .venv-spark/ready
+COMPILED := build/compiled/ready
 MUTATION_READY := .venv/mutation
 COMMA := ,
 # Tests start hundreds of processes: where the environment says so, each would compile what it imports anew.
@@ -60,15 +61,19 @@ test: $(READY) $(if $(WHEEL),dist) ## Run the tests and the examples in the docu
 	    $(call step,pytest, $(BIN)/python -m pytest $(PYTEST))); \
 	  echo "left out: what asks Kafka's own class (make test-oracle) or a broker (make test-broker) or TLC (make test-tla) or Spark (make test-spark) or other versions of Python (make test-pythons)")
 
-wheel-compiled: $(READY) ## Build the wheel whose state machine is compiled, in build/compiled; takes a C compiler
+wheel-compiled: $(COMPILED) ## Build the wheel whose state machine is compiled, in build/compiled; takes a C compiler
+	@ls build/compiled/*.whl
+
+# Built again when a source has changed, come or gone: a directory of them has changed then.
+$(COMPILED): hatch_build.py pyproject.toml README.md $(shell find src/sharestate -name __pycache__ -prune -o -print) | $(READY)
 	$(call judge,wheel-compiled, rm -rf build/compiled; \
 	  $(call step,the sdist and from it the compiled wheel, \
 	    SHARESTATE_COMPILE=1 $(BIN)/python -m build --quiet --outdir build/compiled); \
-	  $(BIN)/python -m zipfile -e build/compiled/*.whl build/compiled/lib; ls build/compiled/*.whl)
+	  $(BIN)/python -m zipfile -e build/compiled/*.whl build/compiled/lib; touch $@)
 
 # What a compiled library cannot have, and why, is in tests/packaging/against_wheel.py.
 test-compiled: TESTS ?= $(CORE_TESTS) tests/unit/conversation tests/kafka tests/property
-test-compiled: wheel-compiled ## Run what tests the state machine against the compiled wheel: unit, recorded and property tests; TESTS=
+test-compiled: $(COMPILED) ## Run what tests the state machine against the compiled wheel: unit, recorded and property tests; TESTS=
 	$(call judge,test-compiled, $(call step,the compiled wheel, \
 	  $(BIN)/python tests/packaging/against_wheel.py compiled $(PYTEST) $(TESTS)))
 
@@ -77,7 +82,7 @@ oracle-compiled: OPS ?= 200000
 oracle-compiled: KAFKA ?= 4.2.2 4.3.1 4.4.0
 oracle-compiled: SEED ?= 0
 oracle-compiled: JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-oracle-compiled: wheel-compiled ## Search for differences of the compiled library from Kafka's own class, of each release; OPS=, KAFKA=, SEED=, JOBS=
+oracle-compiled: $(COMPILED) ## Search for differences of the compiled library from Kafka's own class, of each release; OPS=, KAFKA=, SEED=, JOBS=
 	$(call judge,oracle-compiled, \
 	  $(foreach release,$(KAFKA),$(call step,searching for differences of the compiled library from Kafka $(release), \
 	    PYTHONPATH=build/compiled/lib $(BIN)/python -m tests.oracle.search --ops $(OPS) --kafka $(release) --seed $(SEED) \
@@ -178,7 +183,7 @@ broker-runs: $(READY) ## Put brokers under load, and keep what they leave: reque
 # PySpark is large, so it has an environment of its own; types are checked against it too.
 # Half of the time one program or another starts Java, so a file runs beside another, each process with a session.
 SPARK_PYTEST := -q -p no:cacheprovider -m spark --numprocesses 2 --dist loadfile --durations 8
-test-spark: $(SPARK_READY) $(READY) ## Run the tests on Spark, on Spark Connect, on a cluster and beside a broker; TESTS=
+test-spark: $(SPARK_READY) $(READY) $(COMPILED) ## Run the tests on Spark, on Spark Connect, on a cluster and beside a broker; TESTS=
 	$(call judge,test-spark, \
 	  $(call step,mypy, $(BIN)/mypy --python-executable $(SPARK_BIN)/python src/sharestate/spark src/sharestate/cli/spark.py tests/spark); \
 	  $(call step,pytest -m spark, SHARESTATE_REQUIRE=broker$(COMMA)spark $(SPARK_BIN)/python -m pytest $(SPARK_PYTEST) \
@@ -216,9 +221,11 @@ adversary: $(READY) ## Put share partitions in the hands of the adversary TIMES=
 	  SHARESTATE_TIMES=$(TIMES) $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 \
 	    tests/property/test_share_partitions.py tests/property/test_record_oracle.py))
 
-spark-archive: $(SPARK_READY) ## Write build/sharestate-spark.zip, the library for clusters that do not have it
-	$(call judge,spark-archive, mkdir -p build; \
-	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.library_zip build/sharestate-spark.zip))
+spark-archive: $(SPARK_READY) $(if $(COMPILE),$(COMPILED)) ## Write build/sharestate-spark.zip, the library for clusters that do not have it; COMPILE=1: sharestate-compiled.zip
+	$(call judge,spark-archive, mkdir -p build; $(if $(COMPILE), \
+	  $(call step,build/sharestate-compiled.zip, PYTHONPATH=build/compiled/lib \
+	    $(SPARK_BIN)/python -m sharestate.spark.library_zip --compiled build/sharestate-compiled.zip), \
+	  $(call step,build/sharestate-spark.zip, $(SPARK_BIN)/python -m sharestate.spark.library_zip build/sharestate-spark.zip)))
 
 # Versions that the machine does not have are skipped. What replays brokers' logs says the same with each of them, and the
 # budget is four minutes for two versions at once.
@@ -356,9 +363,9 @@ bench: $(READY) ## Measure what share partitions cost, or with BASE=commit what 
 	    $(if $(WRITE),--write '$(WRITE)'))))
 
 # The program's exit status says whether something has changed (1) or could not be checked here (3).
-instructions: $(READY) ## Hold what workloads take to bench/instructions.json, within 2 %; UPDATE=1 makes it say what they take now
+instructions: $(READY) $(COMPILED) ## Hold what workloads take, compiled too, to bench/instructions.json, within 2 %; UPDATE=1 writes it, and docs/install.md
 	$(call judge,instructions, $(call step,instructions and bytecodes for a batch, \
-	  $(BIN)/python -m bench.instruction_table $(if $(UPDATE),--update)))
+	  $(BIN)/python -m bench.instruction_table --wheel build/compiled/*.whl $(if $(UPDATE),--update)))
 
 # The same with every build of one version of Python, in every directory; the exit status is as above.
 bytecodes: $(READY) ## Hold the bytecodes alone to bench/instructions.json, in seconds and without valgrind; UPDATE=1
@@ -383,7 +390,7 @@ bench-jvm: $(READY) ## Measure Kafka's own class and the library alternately; ta
 	$(call judge,bench-jvm, $(call step,Kafka and the library alternately, \
 	  $(BIN)/python -m bench.jvm $(BESIDE) $(if $(KAFKA),--kafka '$(KAFKA)') $(if $(WRITE),--write '$(WRITE)')))
 
-bench-compiled: wheel-compiled ## Measure the library and the compiled one alternately, with their instructions; JVM=1 with Kafka's own class, ROUNDS=, WORKLOAD=
+bench-compiled: $(COMPILED) ## Measure the library and the compiled one alternately, with their instructions; JVM=1 with Kafka's own class, ROUNDS=, WORKLOAD=
 	$(call judge,bench-compiled, $(call step,the library and the compiled one alternately, \
 	  $(BIN)/python -m bench.jvm $(if $(JVM),,--no-jvm) $(BESIDE) --wheel build/compiled/*.whl))
 

@@ -27,6 +27,9 @@ INTERPRETED: Final = {
 }
 """The modules of ``partition`` that stay as they are, and why."""
 
+FUNCTIONS: Final = ("batch_checks.py", "named_tuples.py")
+"""The modules of ``values`` that are compiled: those of functions. Classes are for users, who look into them."""
+
 REQUIRED: Final = ["attrs", "mypy>=2.4,<3", "setuptools", "sortedcontainers-stubs>=2.4,<3"]
 """What compiling takes; without it, nothing but hatchling is needed."""
 
@@ -66,11 +69,14 @@ def compiled(package: Path, scratch: Path) -> Path:
     copytree(package, scratch / package.name)
     built = scratch / "built"
     with chdir(scratch):  # tracebacks have these names, and Python looks for their lines where it imports from
-        modules = [str(file) for file in sorted(Path(package.name, "partition").glob("*.py"))]
+        partition = sorted(Path(package.name, "partition").glob("*.py"))
+        modules = [file for file in partition if file.name not in INTERPRETED]
+        modules += [Path(package.name, "values", name) for name in FUNCTIONS]
         extensions = mypycify(
-            ["--strict", "--config-file=", *(name for name in modules if Path(name).name not in INTERPRETED)],
+            ["--strict", "--config-file=", *map(str, modules)],
             opt_level=os.environ.get("SHARESTATE_OPTIMIZE", "3"),
             debug_level="0",
+            group_name=package.name,
         )
         building = Distribution({"name": package.name, "ext_modules": extensions}).get_command_obj("build_ext")
         building.build_lib, building.build_temp = str(built), "objects"

@@ -1,11 +1,12 @@
 """
 Hold what things cost to the table of record: ``python -m bench.instruction_table [--bytecodes] [--update]``.
 
-The table has the instructions of each row, as valgrind counts them, and the bytecodes that each function executes.
-Instructions are those of one build of Python and have in them what is done in C, but where a process has its memory
-moves them by a few per cent. Bytecodes are the same with every build of one version of Python, in every directory and
-with every seed of hashes, take seconds to count, and name the functions that have grown: ``--bytecodes`` holds to them
-alone. Neither depends on what else the machine does.
+The table has the instructions of each row, as valgrind counts them, with the library in Python and with that in the
+compiled wheel that ``--wheel`` names, and the bytecodes that each function executes. ``--update`` makes all that the
+table, and writes what docs/install.md has of it into that page. Instructions are those of one build of Python and have
+in them what is done in C, but where a process has its memory moves them by a few per cent. Bytecodes are the same with
+every build of one version of Python, in every directory and with every seed of hashes, take seconds to count, and name
+the functions that have grown: ``--bytecodes`` holds to them alone. Neither depends on what else the machine does.
 
 The exit status is 0 if all is as in the table, 1 if a row takes more or less, and 3 if something was not checked.
 """
@@ -22,16 +23,26 @@ from attrs import asdict, evolve, frozen
 
 from bench.bytecodes import bytecodes
 from bench.instructions import NotCountedError, instructions, lacking
+from bench.jvm.comparing import WheelError, unpacked
 from bench.jvm.library import ROOT, THIS_TREE
 from bench.machine import python_build
-from bench.rows import OF_RECORD
+from bench.rows import COMMANDS, OF_RECORD, REPLAYED
+from bench.tables import put
+from bench.tables import table as markdown
+from bench.workloads import WORKLOADS
 from sharestate.partition import share_partition
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
 TABLE: Final = Path(__file__).with_name("instructions.json")
-VERSION: Final = 1
+PAGE: Final = ROOT / "docs/install.md"
+BEGIN: Final = "<!-- instructions: what follows is written by `make instructions UPDATE=1` -->"
+END: Final = "<!-- end of the instructions -->"
+"""The lines of the page between which the table belongs."""
+
+VERSION: Final = 2
 """Of the format; another one is refused."""
 
 _BOUND: Final = 0.02
@@ -61,25 +72,38 @@ class Counted:
     instructions: Mapping[str, int]
     """For each row; none where they were not counted."""
 
+    compiled: Mapping[str, int]
+    """The same with the compiled library; none where there was no wheel of it."""
+
     bytecodes: Mapping[str, Mapping[str, float]]
     """For each row, by function; none where the library is compiled."""
 
 
-def counted(*, bytecodes_only: bool = False) -> Counted:
+def counted(*, wheel: Path | None = None, bytecodes_only: bool = False) -> Counted:
     """
-    Count here and now; takes two minutes, or with *bytecodes_only* some seconds.
+    Count here and now; takes two minutes, as long again with a compiled *wheel*, or with *bytecodes_only* some seconds.
 
     Raises:
         NotCountedError: What a row does, or valgrind, has failed.
+        WheelError: The wheel cannot be read.
     """
-    rows = () if bytecodes_only or lacking() else OF_RECORD
+    is_counted = not bytecodes_only and not lacking()
     version = ".".join(map(str, sys.version_info[:2]))
+    compiled: Mapping[str, int] = {}
+    if is_counted and wheel is not None:
+        with unpacked(wheel) as library:
+            compiled = _instructions(library)
     return Counted(
         version,
         " ".join(python_build()).rstrip(";"),
-        {name: round(instructions(name, (THIS_TREE, ROOT))) for name in rows},
+        _instructions(THIS_TREE) if is_counted else {},
+        compiled,
         {} if _is_compiled() else {name: bytecodes(name) for name in OF_RECORD},
     )
+
+
+def _instructions(library: Path) -> dict[str, int]:
+    return {name: round(instructions(name, (library, ROOT))) for name in OF_RECORD}
 
 
 def _is_compiled() -> bool:
@@ -114,6 +138,7 @@ def unchecked(table: Counted, now: Counted, *, bytecodes_only: bool = False) -> 
     reasons = {"bytecodes": _no_bytecodes(table, now)}
     if not bytecodes_only:
         reasons["instructions"] = _no_instructions(table, now)
+        reasons["instructions, compiled"] = _no_compiled(table, now)
     return [f"{what}: not checked, because {reason}" for what, reason in reasons.items() if reason]
 
 
@@ -133,14 +158,23 @@ def _no_instructions(table: Counted, now: Counted) -> str | None:
     return None
 
 
+def _no_compiled(table: Counted, now: Counted) -> str | None:
+    if now.instructions and not now.compiled:
+        return "there was no wheel: make wheel-compiled"
+    return _no_instructions(table, now)
+
+
 def differences(table: Counted, now: Counted) -> Iterator[str]:
     """Yield a line for each row that takes more or less than *table* says, and for functions that have grown."""
     has_bytecodes, has_instructions = not _no_bytecodes(table, now), not _no_instructions(table, now)
+    has_compiled = not _no_compiled(table, now)
     for name in OF_RECORD:
         before, after = table.bytecodes.get(name, {}), now.bytecodes.get(name, {})
         pairs: list[tuple[str, float, float]] = []
         if has_instructions:
             pairs.append(("instructions", table.instructions.get(name, 0), now.instructions[name]))
+        if has_compiled:
+            pairs.append(("instructions, compiled", table.compiled.get(name, 0), now.compiled[name]))
         if has_bytecodes:
             pairs.append(("bytecodes", sum(before.values()), sum(after.values())))
         moved = [(unit, was, is_) for unit, was, is_ in pairs if abs(is_ - was) > _BOUND * was]
@@ -163,6 +197,16 @@ def _grown(before: Mapping[str, float], after: Mapping[str, float]) -> Iterator[
         yield "    no function executes more bytecodes: it is in what is written in C"
 
 
+def page_table(table: Counted) -> str:
+    """Return the table of docs/install.md: workloads, and events of a history, in Python and compiled."""
+    rows = [
+        (name, *(f"{counts[name] / 1000:,.0f}" for counts in (table.instructions, table.compiled)))
+        for name in (*WORKLOADS, COMMANDS, REPLAYED)
+    ]
+    head = ("500 records, or one event", "Python: thousands of instructions", "compiled")
+    return "\n".join(markdown(head, rows))
+
+
 def main() -> None:
     """Compare, or update the table."""
     parser = ArgumentParser(prog="python -m bench.instruction_table", description="Hold what things cost to a table.")
@@ -171,37 +215,44 @@ def main() -> None:
     parser.add_argument(
         "--table", type=Path, default=TABLE, metavar="FILE", help="bench/instructions.json unless given"
     )
+    parser.add_argument("--page", type=Path, default=PAGE, metavar="FILE", help="docs/install.md unless given")
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="the compiled wheel, which is counted too")
     arguments = parser.parse_args()
     run = _update if arguments.update else _compare
     try:
-        sys.exit(run(arguments.table, bytecodes_only=arguments.bytecodes))
-    except (TableError, NotCountedError) as error:
+        sys.exit(run(arguments))
+    except (TableError, NotCountedError, WheelError) as error:
         sys.exit(f"{parser.prog}: {error}")
 
 
-def _update(file: Path, *, bytecodes_only: bool) -> int | str:
+def _update(arguments: Namespace) -> int | str:
     if _is_compiled():
         return "the table is not updated. The library is compiled, and executes no bytecodes"
-    if bytecodes_only:
+    if arguments.bytecodes:
         now = counted(bytecodes_only=True)
-        write(file, evolve(read(file), python=now.python, bytecodes=now.bytecodes))
+        write(arguments.table, evolve(read(arguments.table), python=now.python, bytecodes=now.bytecodes))
         return 0
     if reason := lacking():
         return f"the table is not updated. {reason}"
-    write(file, counted())
+    if arguments.wheel is None:
+        return "the table is not updated. It takes the compiled wheel, too: make wheel-compiled, and --wheel"
+    table = counted(wheel=arguments.wheel)
+    put(arguments.page, f"{page_table(table)}\n", BEGIN, END)
+    write(arguments.table, table)
     return 0
 
 
-def _compare(file: Path, *, bytecodes_only: bool) -> int:
-    table, now = read(file), counted(bytecodes_only=bytecodes_only)
+def _compare(arguments: Namespace) -> int:
+    table, now = read(arguments.table), counted(wheel=arguments.wheel, bytecodes_only=arguments.bytecodes)
     for name in OF_RECORD:
         taken = [f"{now.instructions[name]:,} instructions"] if now.instructions else []
+        taken += [f"{now.compiled[name]:,} compiled"] if now.compiled else []
         taken += [f"{sum(now.bytecodes[name].values()):,.0f} bytecodes"] if now.bytecodes else []
         sys.stdout.write(f"{name}: {', '.join(taken)}\n")
-    moved, missing = [*differences(table, now)], unchecked(table, now, bytecodes_only=bytecodes_only)
+    moved, missing = [*differences(table, now)], unchecked(table, now, bytecodes_only=arguments.bytecodes)
     sys.stdout.writelines(f"{line}\n" for line in (*moved, *missing))
     if moved:
-        command = "make bytecodes UPDATE=1" if bytecodes_only else "make instructions UPDATE=1"
+        command = "make bytecodes UPDATE=1" if arguments.bytecodes else "make instructions UPDATE=1"
         sys.stdout.write(f"if that is meant: {command}\n")
         return GROWN
     return NOT_CHECKED if missing else 0

@@ -25,6 +25,9 @@ RECORDING: Final = "recording transitions"
 
 _TYPES: Final = "one entry, 500 types"
 
+COMMANDS: Final = "an event of a history: the share partition's own commands"
+REPLAYED: Final = "an event of a history: replayed"
+
 _EVENTS: Final = 500
 """The length of the history that is replayed. [events]"""
 
@@ -120,8 +123,8 @@ OF_RECORD: Final[Mapping[str, Row]] = MappingProxyType(
             for name, (_, times) in WORKLOADS.items()
         },
         as_read(_TYPES, f"{RECORDING}, each looked at"): Row(partial(_transitions_looked_at, _TYPES), 20),
-        "an event of a history: the share partition's own commands": Row(_commands, 6, _EVENTS),
-        "an event of a history: replayed": Row(_replay, 6, _EVENTS),
+        COMMANDS: Row(_commands, 6, _EVENTS),
+        REPLAYED: Row(_replay, 6, _EVENTS),
         **{
             f"KIP_932: a batch beside {pending:,} pending writes": Row(partial(_beside_pending, pending), 60)
             for pending in _PENDING

@@ -44,9 +44,10 @@ MUTANTS: Final = """\
 ## What tests notice
 
 Small changes of the source, *mutants*, each of which has to make a test fail (`make mutation`; what it does stands in
-`CONTRIBUTING.md`). A sample of those of each package met the unit tests of that package and few others, so what is
-killed is a lower bound. *Equivalent* are those that change nothing that anybody could see; *harmless* and *left* count
-as not killed. Each one that is equivalent or harmless stands with its reason in `tests/mutation/survivors.toml`."""
+`CONTRIBUTING.md`). Of all mutants of a package those that were *tried* met the unit tests of that package and few
+others, so what is killed is a lower bound. *Equivalent* are those that change nothing that anybody could see;
+*harmless* and *left* count as not killed. Each one that is equivalent or harmless stands with its reason in
+`tests/mutation/survivors.toml`. *CPU* is what trying one takes on average."""
 
 DIFFERS: Final = """\
 ## What differs, and why
@@ -66,7 +67,7 @@ def page() -> str:
         COMPARED,
         table(["date", "Kafka", "profile", "sequences", "requests", "known", "differences"], _comparisons()),
         MUTANTS,
-        table(["date", "package", "mutants", "tried", "equivalent", "killed", "harmless", "left"], _mutants()),
+        table(["date", "package", "mutants", "tried", "equivalent", "killed", "harmless", "left", "CPU"], _mutants()),
         DIFFERS,
         table(["row", "Kafka", "the library", "trigger", "conversation"], _divergences()),
     ]
@@ -104,6 +105,7 @@ def _mutants() -> Iterator[list[str]]:
             f"{row['killed']:,} = {100 * row['killed'] / counted:.0f} %",
             f"{row['harmless']:,}",
             f"{row['left']:,}",
+            f"{row['cpu_ms']:,} ms" if "cpu_ms" in row else "",
         ]
 
 

@@ -475,7 +475,7 @@ class HistoryOrderError(MalformedInputError):
 
 
 class UnsupportedSaslMechanismError(MalformedInputError):
-    """A SASL mechanism that the library does not speak; it speaks PLAIN."""
+    """A SASL mechanism that the library does not speak; it speaks PLAIN and SCRAM."""
 
     code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
 

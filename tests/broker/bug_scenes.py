@@ -33,7 +33,16 @@ from sharestate.persister import (
     WriteStateParameters,
 )
 from sharestate.persister.kafka import KafkaPersister
-from sharestate.testing.servers import ACCEPT, REJECT, RELEASE, FetchLimits, Partition, RawConnection, RawMember
+from sharestate.testing.servers import (
+    ACCEPT,
+    RECORD_LIMIT,
+    REJECT,
+    RELEASE,
+    FetchLimits,
+    Partition,
+    RawConnection,
+    RawMember,
+)
 from tests.broker.kafka_broker import KafkaBroker
 from tests.broker.members import PATIENCE_S, configure
 from tests.broker.scenarios import CLEANER, COMMITTED, ISOLATION, LIMIT, LOCK
@@ -84,6 +93,9 @@ BATCH: Final = FetchLimits(max_records=60, batch_size=60)
 ONE_BATCH: Final = FetchLimits(max_records=1)
 """A log batch, however many records it has."""
 
+ONE_RECORD: Final = FetchLimits(max_records=1, acquire_mode=RECORD_LIMIT)
+"""A record, also of a log batch that has more (``share.acquire.mode=record_limit``)."""
+
 TRIES: Final = 5
 """How often nothing has to come, in a tenth of a second each."""
 
@@ -108,8 +120,7 @@ def full_gap_window(place: Place) -> Iterator[str]:
     place.write(120, batch=60)
     before = _accepted(place, (10, 59), (60, 119))
     yield "The broker is restarted: its state has a gap, 0-9. A member gets it, and accepts it: all is done now."
-    _restart(place.broker)
-    before.member.hang_up()
+    _restart(place.broker, before)
     with place.member() as consumer:
         _say(consumer, consumer.some(BATCH), ACCEPT)
         yield "60 records more are written, 120-179. Nobody gets them."
@@ -119,19 +130,21 @@ def full_gap_window(place: Place) -> Iterator[str]:
 
 def log_start_past_available(place: Place) -> Iterator[str]:
     """F4: the log start passes the last available records of a full share partition."""
-    yield "A member gets 0-119, in two log batches, and accepts 10-119."
-    place.write(120, batch=60)
-    consumer = place.lost_member()
-    held = consumer.some(BATCH)
-    _say(consumer, held, ACCEPT, (10, 59))
-    _say(consumer, consumer.some(BATCH), ACCEPT)
-    yield "Records below 10 are deleted, and the member releases 0-9."
-    _delete_below(place, 10)
-    _say(consumer, held, RELEASE, (0, 9))
-    yield "60 records more are written, 120-179. Nobody gets them."
-    place.write(60, batch=60)
-    _expect_nothing(consumer)
-    consumer.member.leave()
+    yield from _available_are_lost(place, "Records below 10 are deleted.", lambda: _delete_below(place, 10))
+
+
+def compacted(place: Place) -> Iterator[str]:
+    """F6: the last available records of a full share partition are compacted away."""
+
+    def compact() -> None:
+        for _ in range(2):  # the second begins a segment, so that the cleaner may read the first
+            time.sleep(SEGMENT_S)
+            place.write(60, batch=60)
+        _wait_until_cleaned(place, 60)
+
+    yield from _available_are_lost(
+        place, "120-239 are written, with the keys of 0-59, which the cleaner removes.", compact
+    )
 
 
 def log_start_in_the_gap(place: Place) -> Iterator[str]:
@@ -140,11 +153,26 @@ def log_start_in_the_gap(place: Place) -> Iterator[str]:
     place.write(20, batch=20)
     before = _accepted(place, (10, 19))
     yield "The broker is restarted: its state has a gap, 0-9. Records below 5 are deleted. Nobody gets 5-9."
-    _restart(place.broker)
-    before.member.hang_up()
+    _restart(place.broker, before)
     _delete_below(place, 5)
     with place.member() as consumer:
         _expect_nothing(consumer)
+
+
+def left_below_log_start(place: Place) -> Iterator[str]:
+    """F8: of a log batch that begins below the log start one record is taken, and others are left."""
+    yield "A member gets 0-9, a log batch, and holds it. Records below 15 are deleted, which a fetch of another shows."
+    place.write(20, batch=10)
+    with place.member() as first, place.member() as second:
+        first.some(ONE_BATCH)
+        _delete_below(place, 15)
+        _expect_nothing(second, tries=1)
+        yield "The other fetches a single record (record_limit) of the log batch 10-19, and gets 10. Nobody gets 15-19."
+        assert [offset for _, offset, _ in second.some(ONE_RECORD)] == [10]
+        _expect_nothing(second)
+        yield "10 records more are written, 20-29. Nobody gets them."
+        place.write(10)
+        _expect_nothing(second)
 
 
 def aborted_transaction(place: Place) -> Iterator[str]:
@@ -204,8 +232,7 @@ def start_moves_back(place: Place) -> Iterator[str]:
     _say(before, held, ACCEPT, (12, 13))
     _say(before, held, RELEASE, (20, 25))
     yield "The broker is restarted: its state has a gap, 0-11. Locks last 3 s from now on. A member gets 0-4."
-    _restart(place.broker)
-    before.member.hang_up()
+    _restart(place.broker, before)
     configure(place.broker, place.name, {LOCK: "3000"})
     with place.member() as first, place.member() as second:
         first.some(ONE_BATCH)
@@ -222,23 +249,6 @@ def start_moves_back(place: Place) -> Iterator[str]:
         time.sleep(1.5)
         yield "None of the records 16-29 is complete, so the lag is 14. Administrators see 16."
         assert _described(place) == (16, 16)
-
-
-def compacted(place: Place) -> Iterator[str]:
-    """F6: the last available records of a full share partition are compacted away."""
-    yield "A member gets 0-119, in two log batches, accepts 10-119 and releases 0-9."
-    place.write(120, batch=60)
-    with place.member() as consumer:
-        held = consumer.some(BATCH)
-        _say(consumer, held, ACCEPT, (10, 59))
-        _say(consumer, consumer.some(BATCH), ACCEPT)
-        _say(consumer, held, RELEASE, (0, 9))
-        yield "120-239 are written, with the keys of 0-59, which the cleaner removes. Nobody gets 120-239."
-        for _ in range(2):  # the second begins a segment, so that the cleaner may read the first
-            time.sleep(SEGMENT_S)
-            place.write(60, batch=60)
-        _wait_until_cleaned(place, 60)
-        _expect_nothing(consumer)
 
 
 def counted_below_start(place: Place) -> Iterator[str]:
@@ -371,6 +381,7 @@ ACTS: Final[Mapping[str, Act]] = MappingProxyType(
         "F5": Act(log_start_in_the_gap),
         "F6": Act(compacted, topic_config=COMPACTED),
         "F7": Act(aborted_transaction, config={**LOCKS, ISOLATION: COMMITTED}),
+        "F8": Act(left_below_log_start, {}),
         "B22": Act(counted_below_start),
         "B23": Act(archived_uncounted, {**QUEUE, LIMIT: "2", LOCK: "1000"}, broker_config=SLOW, releases=("4.4.0",)),
         "B24": Act(lower_count_not_stored, {}, broker_config=SLOW, releases=("4.4.0",)),
@@ -381,6 +392,22 @@ ACTS: Final[Mapping[str, Act]] = MappingProxyType(
     }
 )
 """The scenes, by the bugs that they show."""
+
+
+def _available_are_lost(place: Place, how: str, lose: Callable[[], None]) -> Iterator[str]:
+    """All that may be in flight is, and the available records among it are lost."""
+    yield "A member gets 0-119, in two log batches, accepts 10-119 and releases 0-9."
+    place.write(120, batch=60)
+    with place.member() as consumer:
+        held = consumer.some(BATCH)
+        _say(consumer, held, ACCEPT, (10, 59))
+        _say(consumer, consumer.some(BATCH), ACCEPT)
+        _say(consumer, held, RELEASE, (0, 9))
+        yield how
+        lose()
+        yield "60 records more are written. Nobody gets them."
+        place.write(60, batch=60)
+        _expect_nothing(consumer)
 
 
 def _accepted(place: Place, *ranges: tuple[int, int]) -> Consumer:
@@ -408,9 +435,11 @@ def _said_meanwhile(consumer: Consumer, records: list[Record], *how: int) -> Ite
     saying.join()
 
 
-def _restart(broker: KafkaBroker) -> None:
+def _restart(broker: KafkaBroker, consumer: Consumer) -> None:
+    """Stop the broker and start it again; a member that was there does not come back."""
     broker.stop()
     broker.start()
+    consumer.member.hang_up()
 
 
 def _delete_below(place: Place, offset: int) -> None:

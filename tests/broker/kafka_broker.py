@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import trustme
 from attrs import field, frozen
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -36,13 +37,14 @@ from tests.oracle.build import FLAGS, fetch_jar, fetch_jars
 
 USER: Final = "ann"
 PASSWORD: Final = "right"  # noqa: S105 - of a broker that lives as long as the tests
+"""USER and PASSWORD log in by PLAIN and by SCRAM."""
 
 CLUSTER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 TOOLS: Final = "4.3.1"
 """The last release whose command line tools were published."""
 
-LISTENERS: Final = ("plain", "secure", "mutual", "controller")
+LISTENERS: Final = ("plain", "secure", "mutual", "login", "controller")
 """The ports of a broker, in the order of the fields of Node."""
 
 READY_WITHIN_S: Final = 90
@@ -52,11 +54,13 @@ SETTINGS: Final = """
 process.roles=broker,controller
 node.id={node}
 listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},SSL://127.0.0.1:{mutual},\
-CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},SSL://127.0.0.1:{mutual}
+SASL_PLAINTEXT://127.0.0.1:{login},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{secure},SSL://127.0.0.1:{mutual},\
+SASL_PLAINTEXT://127.0.0.1:{login}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,\
+CONTROLLER:PLAINTEXT
 controller.quorum.bootstrap.servers={quorum}
 log.dirs={home}/data
 offsets.topic.num.partitions=1
@@ -77,10 +81,24 @@ ssl.keystore.location={home}/broker.pem
 listener.name.ssl.ssl.client.auth=required
 listener.name.ssl.ssl.truststore.type=PEM
 listener.name.ssl.ssl.truststore.location={home}/authority.pem
-sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=SCRAM-SHA-512
 listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 user_{user}="{password}";
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram}
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram}
+listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config={scram}
 """
+
+STORAGE_TOOL: Final = "kafka.tools.StorageTool"
+
+MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+MOST_ITERATIONS: Final = 16_384
+"""What Kafka stores of a password at the most (``ScramMechanism``)."""
+
+SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+"""What takes logins of users whose credentials the cluster stores."""
 
 LOGGING: Final = """
 status=error
@@ -123,6 +141,7 @@ class Node:
     plain: int
     secure: int
     mutual: int
+    login: int
     controller: int
     quorum: tuple[str, ...] = field(default=(), kw_only=True)
     """All controllers, as id@host:port:directory; empty for the only one."""
@@ -137,6 +156,7 @@ class KafkaBroker:
         node_id: Its number among the brokers of its cluster.
         address: Where it listens without TLS and login.
         secure_address: Where it listens with both.
+        login_address: Where it listens without TLS, and wants a login by SCRAM-SHA-512.
         mutual_address: Where it listens with TLS, and wants a certificate of its authority's from clients, too.
         authority: Who has signed its certificate.
         log_dir: Where its topics are.
@@ -180,6 +200,7 @@ class KafkaBroker:
         self.address = f"127.0.0.1:{node.plain}"
         self.secure_address = f"127.0.0.1:{node.secure}"
         self.mutual_address = f"127.0.0.1:{node.mutual}"
+        self.login_address = f"127.0.0.1:{node.login}"
         self._port = node.plain
         (home / "broker.pem").write_bytes(self._certificate("127.0.0.1"))
         self.authority.cert_pem.write_to_path(str(home / "authority.pem"))
@@ -189,16 +210,19 @@ class KafkaBroker:
             plain=node.plain,
             secure=node.secure,
             mutual=node.mutual,
+            login=node.login,
             controller=node.controller,
             quorum=",".join(quorum or [f"127.0.0.1:{node.controller}"]),
             home=home,
             user=USER,
             password=PASSWORD,
+            scram=SCRAM,
         )
         self.properties.write_text(given + "".join(f"{name}={value}\n" for name, value in settings.items()))
         (home / "log4j2.properties").write_text(LOGGING.format(home=home, level=request_level))
         controllers = ("--initial-controllers", ",".join(node.quorum)) if node.quorum else ("--standalone",)
-        self._run("-Xmx128m", "kafka.tools.StorageTool", "format", *controllers, "--cluster-id", CLUSTER_ID, "--config")
+        users = [f"--add-scram={mechanism}=[name={USER},password={PASSWORD}]" for mechanism in MECHANISMS]
+        self._run("-Xmx128m", STORAGE_TOOL, "format", *controllers, *users, "--cluster-id", CLUSTER_ID, "--config")
 
     @property
     def is_running(self) -> bool:
@@ -280,6 +304,13 @@ class KafkaBroker:
         assert created.topic_id is not None
         return topic_id_text(created.topic_id.bytes)
 
+    def add_user(self, name: str, password: str) -> None:
+        """Store what a user needs who logs in by SCRAM-SHA-512; it takes effect soon."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, MOST_ITERATIONS)
+        given = UserScramCredentialUpsertion(name, info, password.encode())
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.alter_user_scram_credentials([given])[name].result(READY_WITHIN_S)
+
     def set_request_level(self, level: str) -> None:
         """Set the level of the request logger while the broker runs, until it is stopped: ``DEBUG`` or ``WARN``."""
         resource: Any = AlterConfigsResource
@@ -298,9 +329,9 @@ class KafkaBroker:
         with closing(RawConnection(self.address, "tests", patience_s=60)) as connection:
             return connection.ask(request, schema)
 
-    def login(self, folder: Path) -> Path:
+    def login(self, folder: Path, mechanism: str = "PLAIN") -> Path:
         """Return a file with the settings of a client for *secure_address*, in the names of librdkafka."""
-        login = f"sasl.mechanism=PLAIN\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
+        login = f"sasl.mechanism={mechanism}\nsasl.username={USER}\nsasl.password={PASSWORD}\n"
         return self._client_settings(folder, f"security.protocol=SASL_SSL\n{login}")
 
     def client_certificate(self, folder: Path) -> Path:

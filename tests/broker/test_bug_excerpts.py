@@ -22,7 +22,7 @@ LINE = (
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("bug", ["F4", "F7", "C2"])
+@pytest.mark.parametrize("bug", ["F4", "F7", "F8", "C2"])
 def test_a_broker_shows_the_bug(broker: KafkaBroker, bug: str) -> None:
     """The scene finds what it expects, and its log has the requests."""
     lines = play(bug, broker)

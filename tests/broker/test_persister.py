@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 import pytest
+from attrs import evolve
 
 from sharestate import (
     KAFKA_4_3,
@@ -205,6 +206,16 @@ def test_tls_and_login(place: Place) -> None:
     """Over the listener with TLS and SASL the same state is found, the coordinator being on that listener too."""
     initialize(place)
     with KafkaPersister(place.broker.secure_address, security=secured(place)) as persister:
+        found = summary(persister, place.topics[0])
+
+    assert (found.error_code, found.start_offset) == (0, 0)
+
+
+def test_scram(place: Place) -> None:
+    """The coordinator wants a login by SCRAM, too; both take it."""
+    initialize(place)
+    security = evolve(secured(place), sasl_mechanism="SCRAM-SHA-256")
+    with KafkaPersister(place.broker.secure_address, security=security) as persister:
         found = summary(persister, place.topics[0])
 
     assert (found.error_code, found.start_offset) == (0, 0)

@@ -54,7 +54,7 @@ def recorded(releases: tuple[str, ...]) -> Iterator[tuple[str, str, list[list[An
 
 
 def lines(found: Mapping[str, Mapping[str, list[list[Any]]]]) -> Iterator[str]:
-    """Yield the lines of the file: releases that answer alike share a script."""
+    """Yield the lines of the file: releases that answer alike share one, whose name says if they are old."""
     rules = [[number, text] for number, text in headings().items()]
     header = {"scripts": 1, "license": "Apache-2.0", "releases": [*RELEASES], "rules": rules}
     yield json.dumps({**header, "unasked": [*UNASKED.items()]})
@@ -64,7 +64,7 @@ def lines(found: Mapping[str, Mapping[str, list[list[Any]]]]) -> Iterator[str]:
             alike.setdefault(json.dumps(exchanges, separators=(",", ":")), []).append(release)
         for text, releases in alike.items():
             line = {
-                "name": script.name if len(alike) == 1 else f"{script.name}-{releases[0]}",
+                "name": script.name if RELEASES[-1] in releases else f"{script.name}-{releases[-1]}",
                 "source": f"brokers of Kafka {', '.join(releases)}",
                 "releases": releases,
                 "rules": [*script.rules],

@@ -16,6 +16,7 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 COMMITTED: Final = {"share.isolation.level": "read_committed"}
 LIMIT_2: Final = {"share.delivery.count.limit": "2"}
 LOCKS_100: Final = {"share.partition.max.record.locks": "100"}
+LONG_LOCKS: Final = {"share.record.lock.duration.ms": "60000"}
 QUEUE: Final = {"errors.deadletterqueue.topic.name": "<letters>"}
 
 
@@ -112,7 +113,7 @@ def delete_records(before: int) -> Step:
 
 
 def configure(**settings: str) -> Step:
-    """Return a step that sets the group, with underscores for points."""
+    """Return a step that sets the group, with underscores for points; locks may be the shortest that may be set."""
     return {"op": "set", "settings": {key.replace("_", "."): value for key, value in settings.items()}}
 
 

@@ -28,7 +28,7 @@ from rich.progress import Progress
 
 from tests.mutation.mutants import place, work_items
 from tests.mutation.survivors import ROOT, SOURCE, Survivor, survivors
-from tests.mutation.trial import Trial, chosen, survived
+from tests.mutation.trial import Trial, chosen, seconds_taken, survived
 
 _HISTORIES: Final = ("tests/unit/history", "tests/kafka/test_histories.py", "tests/property/test_histories.py")
 
@@ -42,7 +42,7 @@ PACKAGES: Final = {
         "tests/kafka/test_recorded.py",
         "tests/kafka/test_ours.py",
     ),
-    "coordinator": ("tests/unit/coordinator", "tests/kafka/test_coordinator.py"),
+    "coordinator": ("tests/unit/coordinator", "tests/unit/values/test_profiles.py", "tests/kafka/test_coordinator.py"),
     "state_topic": ("tests/unit/state_topic",),
     "history": (*_HISTORIES,),
     "log_check": ("tests/unit/log_check", "tests/falsified_logs"),
@@ -92,7 +92,8 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             )
             plugins = ["xdist", "cacheprovider", "cov"]
             arguments = [*(f"-pno:{name}" for name in plugins), "-q", "-s", "-o", "tmp_path_retention_policy=none"]
-            arguments.append("--assert=plain")  # what failed is enough; and the code of sharestate stays as it is
+            # That a test has failed is enough; and the code of sharestate stays as it is.
+            arguments += ["--assert=plain", "--tb=no"]
             with TemporaryDirectory(prefix="mutation-") as folder:  # pytest would have other sessions delete it
                 arguments.append(f"--basetemp={folder}/tests")
                 if pytest.main([*arguments, *(options.again or PACKAGES[package])], plugins=[trial]):
@@ -104,13 +105,17 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             keep(
                 options.keep,
                 {"date": f"{datetime.now(UTC).date()}", "package": package, "seed": options.seed, **counts},
+                is_again=options.again is not None,
             )
         return not counts["left"]
 
 
-def keep(file: Path, row: dict[str, str | int]) -> None:
-    """Put *row* into *file*, in place of an earlier one of the package."""
+def keep(file: Path, row: dict[str, str | int], *, is_again: bool) -> None:
+    """Put *row* into *file*, in place of an earlier one of the package; after another try its costs stay."""
     rows = json.loads(file.read_text())["rows"] if file.exists() else []
+    for each in rows if is_again else ():
+        if each["package"] == row["package"] and "cpu_ms" in each:
+            row["cpu_ms"] = each["cpu_ms"]
     rows = [*(each for each in rows if each["package"] != row["package"]), row]
     lines = ",\n".join(f"    {json.dumps(each)}" for each in rows)
     file.write_text(f'{{\n  "mutants": 1,\n  "rows": [\n{lines}\n  ]\n}}\n')
@@ -135,6 +140,9 @@ def report(package: str, work: WorkDB) -> dict[str, int]:
         f"{counted:,} {killed:,} killed{share}, {kinds['harmless']} harmless, {kinds['new']} without a reason\n"
     )
     counts = {"mutants": of, "tried": len(tried), "killed": killed, "left": kinds["new"]}
+    taken_ms = [round(1000 * taken) for _, result in tried if (taken := seconds_taken(result)) is not None]
+    if taken_ms:
+        counts["cpu_ms"] = sum(taken_ms) // len(taken_ms)
     return counts | {kind: kinds[kind] for kind in ("equivalent", "harmless")}
 
 

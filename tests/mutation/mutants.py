@@ -10,13 +10,13 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import frozen
 from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example, Operator
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_item import MutationSpec, WorkItem
@@ -116,13 +116,12 @@ class Place:
 
 def work_items(path: Path) -> Iterator[WorkItem]:
     """Yield the mutants of the file *path*, in the order of operators; other contents of it make other names."""
-    tree, module = get_ast(path.read_text()), ast.parse(path.read_text())
+    source = path.read_text()
+    module = ast.parse(source)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     annotations, bodies = [*_annotations(module)], [*_bodies(module)]
-    nodes = [*ast_nodes(tree)]
-    for name, operator in OPERATORS.items():
-        positions = ((node, *position) for node in nodes for position in operator.mutation_positions(node))
-        for occurrence, (node, start, end) in enumerate(positions):
+    for name in OPERATORS:
+        for occurrence, (node, _, start, end) in enumerate(occurrences(source, name)):
             is_marker = node.parent is not None and node.parent.type == "parameters"  # of keyword arguments
             is_annotation = any(first <= start and end <= last for first, last in annotations)
             if is_marker or is_annotation or not any(start[0] in body for body in bodies):
@@ -138,7 +137,38 @@ def mutated(spec: MutationSpec) -> str:
 
 @lru_cache(maxsize=1)
 def _mutated(path: Path, operator: str, occurrence: int) -> str:
-    return str(mutate_code(path.read_text(), OPERATORS[operator], occurrence))
+    """
+    Return what ``cosmic_ray.mutating.mutate_code`` does.
+
+    That parses the whole file anew, as the tree that an operator has changed is of no more use: here it gets a copy of
+    the part that it changes.
+    """
+    source = path.read_text()
+    node, index, _, _ = occurrences(source, operator)[occurrence]
+    part = deepcopy(node, {id(node.parent): node.parent})
+    begin, end = (_offset(source, at) for at in (node.get_start_pos_of_prefix(), node.end_pos))
+    return source[:begin] + str(OPERATORS[operator].mutate(part, index).get_code()) + source[end:]
+
+
+@cache
+def _nodes(source: str) -> list[Node]:
+    return [*ast_nodes(get_ast(source))]
+
+
+@cache
+def occurrences(source: str, operator: str) -> list[tuple[Node, int, tuple[int, int], tuple[int, int]]]:
+    """Return what *operator* can change: a node, the number of the change in it, and where that begins and ends."""
+    return [
+        (node, index, *position)
+        for node in _nodes(source)
+        for index, position in enumerate(OPERATORS[operator].mutation_positions(node))
+    ]
+
+
+def _offset(source: str, position: tuple[int, int]) -> int:
+    """Return how many characters are before *position*, a line from 1 on and a column."""
+    line, column = position
+    return sum(len(each) for each in source.splitlines(keepends=True)[: line - 1]) + column
 
 
 def place(spec: MutationSpec) -> Place:
@@ -150,8 +180,7 @@ def place(spec: MutationSpec) -> Place:
 
 def statement_lines(path: Path, line: int) -> range:
     """Return the lines of the innermost statement around *line*; of a compound one, those of its head."""
-    statements = [node for node in ast.walk(_parsed(path)) if isinstance(node, ast.stmt)]
-    around = [node for node in statements if node.lineno <= line <= (node.end_lineno or 0)]
+    around = [node for node in _statements(path) if node.lineno <= line <= (node.end_lineno or 0)]
     if not around:
         return range(line, line + 1)
     innermost = max(around, key=lambda node: (node.lineno, -(node.end_lineno or 0)))
@@ -160,8 +189,8 @@ def statement_lines(path: Path, line: int) -> range:
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def _statements(path: Path) -> list[ast.stmt]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.stmt)]
 
 
 def _annotations(module: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:

@@ -46,8 +46,13 @@ class Survivor:
 
 
 def survivors(file: Path = FILE) -> tuple[Survivor, ...]:
-    """Return what *file* says."""
-    return tuple(Survivor(**entry) for entry in tomllib.loads(file.read_text()).get("survivor", ()))
+    """Return what *file* says; an entry with several ``changes`` of a line, which have one reason, is one for each."""
+    entries = tomllib.loads(file.read_text()).get("survivor", ())
+    return tuple(
+        Survivor(**entry, change=change)
+        for entry in entries
+        for change in (entry.pop("changes") if "changes" in entry else [entry.pop("change")])
+    )
 
 
 def definition(module: ast.Module, line: int) -> str:

@@ -35,6 +35,16 @@ def test_a_line_that_has_gone_is_noticed() -> None:
     assert not moved(module="partition/nothing.py").is_there
 
 
+def test_changes_of_a_line_may_have_one_reason(tmp_path: Path) -> None:
+    """Each is an entry of its own."""
+    file = tmp_path / "survivors.toml"
+    entry = 'module = "a.py"\ndefinition = "f"\nline = "x"\nkind = "equivalent"\nreason = "a reason for both"\n'
+    file.write_text(f'[[survivor]]\n{entry}changes = ["y", "z"]\n[[survivor]]\n{entry}change = "w"\n')
+
+    assert [each.change for each in survivors(file)] == ["y", "z", "w"]
+    assert {each.reason for each in survivors(file)} == {"a reason for both"}
+
+
 def test_a_reason_is_needed(tmp_path: Path) -> None:
     """An entry without one, or of another kind, is refused."""
     file = tmp_path / "survivors.toml"

@@ -15,8 +15,8 @@ pytest.importorskip("cosmic_ray", reason="make mutation installs Cosmic Ray")
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example
 from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec, WorkerOutcome, WorkResult
 from cosmic_ray.work_item import TestOutcome as Outcome
-from cosmic_ray.work_item import WorkerOutcome, WorkResult
 
 from tests.mutation import __main__ as sessions
 from tests.mutation import mutants, trial
@@ -107,6 +107,18 @@ def test_a_statement_leaves_its_lines() -> None:
     assert mutate_code(code, mutants.RemoveStatement(), 0) == "pass\n\n\ny = 1\n"
 
 
+def test_a_mutant_is_cosmic_rays(tmp_path: Path) -> None:
+    """The file is not parsed anew for each, and what becomes of it is what Cosmic Ray makes of it."""
+    file = tmp_path / "example.py"
+    file.write_text(SOURCE)
+
+    for name, operator in mutants.OPERATORS.items():
+        changed = [mutate_code(SOURCE, operator, number) for number in range(len(mutants.occurrences(SOURCE, name)))]
+        specs = [MutationSpec(file, name, number, (1, 0), (1, 1)) for number in range(len(changed))]
+        assert [mutants.mutated(spec) for spec in specs] == changed
+        assert mutate_code(SOURCE, operator, len(changed)) is None
+
+
 def test_annotations_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing evaluates them, and so no test could notice."""
     monkeypatch.setattr(mutants, "SOURCE", tmp_path)
@@ -184,7 +196,7 @@ def test_mutants_meet_the_tests_of_their_lines(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     results, again = json.loads(done.stdout.partition("RESULT")[2])
-    fates = {change: (outcome, output) for change, outcome, output in results}
+    fates = {change: (outcome, output.partition(" (")[0]) for change, outcome, output in results}
     small = "return number < 10 and bool(seen)"
     assert fates[f"{small} -> return number < 10 or bool(seen)"] == ("killed", "killed: test_example.py::test_small")
     assert fates[f"{small} -> return number <= 10 and bool(seen)"] == ("survived", "all tests of its line pass")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -18,6 +19,8 @@ import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -37,15 +40,18 @@ from tests.mutation.mutants import mutated, place, statement_lines
 from tests.mutation.survivors import ROOT, SOURCE
 
 _SURVIVED, _KILLED, _OUT_OF_TIME, _INCOMPETENT, _BROKEN = range(5)
-_PATIENCE_S: Final = 2
+_PATIENCE_S: Final = 1
 """What a test may take beyond ten times what it takes of the code as it is. [s of CPU]"""
 _WALL_S: Final = 60
 """What it may take on the wall beyond a hundred times that: it may wait, or have to. [s]"""
 _LEAST_S: Final = 0.01
 """What a test takes at least, around what it does. [s of CPU]"""
 _POLL_S: Final = 0.5
+_TAKEN: Final = re.compile(r" \((\d+\.\d+) s\)$")
+"""How results end: with what it has taken to try the mutant. [s of CPU]"""
 _MOST_BYTES: Final = 4 * 2**30
 
+_IMPORTED: Final = "imported: "
 _IMPORT: Final = """
 import json, sys
 from coverage import Coverage
@@ -158,6 +164,8 @@ class Trial:
         file = ROOT / "build" / "mutation" / f"coverage-{os.getpid()}"
         files = [*map(str, self._files())]
 
+        modules = frozenset(sys.modules)
+
         def run(tell: Callable[[str], object]) -> int:
             coverage = Coverage(str(file), include=files, config_file=False)
             coverage.start()
@@ -168,12 +176,14 @@ class Trial:
                     tell(f"{process_time() - before} {test.nodeid}")
             coverage.stop()
             coverage.save()
+            tell(f"{_IMPORTED}{' '.join(sys.modules.keys() - modules)}")
             return _SURVIVED
 
-        status, told = _forked(run)
+        status, told, _ = _forked(run)
         if status != _SURVIVED:
             message = f"the tests of the code as it is end with {status}: {told[-1:]}"
             raise session.Interrupted(message)
+        _import(told.pop().removeprefix(_IMPORTED).split())
         data = CoverageData(str(file))
         data.read()
         lines = {name: data.contexts_by_lineno(name) for name in data.measured_files()}
@@ -184,12 +194,12 @@ class Trial:
 
     def _tried(self, spec: MutationSpec, baseline: Baseline) -> WorkResult:
         """Return what has become of the mutant *spec*."""
+        began = process_time()
         try:
             code = compile(mutated(spec), str(spec.module_path), "exec", dont_inherit=True)
         except (AttributeError, SyntaxError) as error:  # the first by Cosmic Ray, of `except a.b`
             return WorkResult(WorkerOutcome.NO_TEST, str(error), TestOutcome.INCOMPETENT)
-        before = compile(spec.module_path.read_text(), str(spec.module_path), "exec", dont_inherit=True)
-        changed = [*_changed(before, code)]
+        changed = [*_changed(_code(spec.module_path), code)]
         if not changed:
             return WorkResult(WorkerOutcome.NO_TEST, "it compiles to the same", TestOutcome.INCOMPETENT)
         alive = [(function, new) for old, new in changed for function in self.functions.get(_key(old), ())]
@@ -197,7 +207,8 @@ class Trial:
         at_import = baseline.imported[str(spec.module_path)]
         if not alive or (not names and not set(_lines(spec)).isdisjoint(at_import)):
             return WorkResult(WorkerOutcome.NO_TEST, "it runs at import", TestOutcome.INCOMPETENT)
-        return self._result(spec, *_forked(lambda tell: self._run(alive, names, baseline, tell)))
+        status, told, spent = _forked(lambda tell: self._run(alive, names, baseline, tell))
+        return self._result(spec, status, told, spent + process_time() - began)
 
     def _tests(self, spec: MutationSpec, baseline: Baseline) -> list[str]:
         """Return the tests that run the line of *spec*, in the order in which they are worth running."""
@@ -235,7 +246,7 @@ class Trial:
             spent += usual
         return _SURVIVED
 
-    def _result(self, spec: MutationSpec, status: int, told: list[str]) -> WorkResult:
+    def _result(self, spec: MutationSpec, status: int, told: list[str], spent: float) -> WorkResult:
         where, test = place(spec), told[-1]
         self.met.update(told)
         diff = f"--- {where.module}:{spec.start_pos[0]} {where.definition}\n- {where.line}\n+ {where.change}"
@@ -244,10 +255,10 @@ class Trial:
         if status in {_SURVIVED, _OUT_OF_TIME}:
             said = "all tests of its line pass" if test else "no test runs its line"
             left = "; some were not run" if status == _OUT_OF_TIME else ""
-            return WorkResult(WorkerOutcome.NORMAL, said + left, TestOutcome.SURVIVED, diff)
+            return WorkResult(WorkerOutcome.NORMAL, f"{said}{left} ({spent:.3f} s)", TestOutcome.SURVIVED, diff)
         self.kills[test] += 1
         how = "killed" if status == _KILLED else f"ended by signal {-status}"
-        return WorkResult(WorkerOutcome.NORMAL, f"{how}: {test}", TestOutcome.KILLED, diff)
+        return WorkResult(WorkerOutcome.NORMAL, f"{how}: {test} ({spent:.3f} s)", TestOutcome.KILLED, diff)
 
 
 def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
@@ -259,6 +270,12 @@ def chosen(work: WorkDB, sample: int | None, seed: int) -> list[WorkItem]:
     items = sorted(work.work_items, key=lambda item: sha256(f"{seed} {item.job_id}".encode()).digest())
     done = {job for job, result in work.results if result.test_outcome is not TestOutcome.SURVIVED}
     return [item for item in items[:sample] if item.job_id not in done]
+
+
+def seconds_taken(result: WorkResult) -> float | None:
+    """Return what trying a mutant has taken, as its result says in the end; None if it does not. [s of CPU]"""
+    found = _TAKEN.search(result.output or "")
+    return float(found[1]) if found else None
 
 
 def survived(work: WorkDB) -> list[WorkItem]:
@@ -299,8 +316,21 @@ def _set_result(work: WorkDB, item: WorkItem, result: WorkResult) -> None:
             return
 
 
-def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[str]]:
-    """Return with what status *run* has ended in a fork, negative for a signal, and the lines that it has told."""
+@cache
+def _code(path: Path) -> CodeType:
+    """Return the code of the file at *path* as it is."""
+    return compile(path.read_text(), str(path), "exec", dont_inherit=True)
+
+
+def _import(names: list[str]) -> None:
+    """Import the modules *names*, which tests have done in a fork: else each fork would."""
+    for name in names:
+        with suppress(ImportError):
+            import_module(name)
+
+
+def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[str], float]:
+    """Return how *run* has ended in a fork, negative for a signal; the lines that it has told; and the CPU it took."""
     reader, writer = os.pipe()
     if not (child := os.fork()):
         status = _KILLED
@@ -316,10 +346,11 @@ def _forked(run: Callable[[Callable[[str], object]], int]) -> tuple[int, list[st
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8") as told:
         lines = told.read().removesuffix("\n").split("\n")
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _, ended, usage = os.wait4(child, 0)
+    status = os.waitstatus_to_exitcode(ended)
     if status == _BROKEN:
         raise RuntimeError("\n".join(lines))
-    return status, lines
+    return status, lines, usage.ru_utime + usage.ru_stime
 
 
 def _quiet() -> None:

@@ -28,6 +28,7 @@ VERSION = "import ensurepip, sys, venv; print('{}.{}'.format(*sys.version_info))
 
 _KIP_POLICY = "tests/property/test_kip_policy.py::test_"
 _PARTITION = "tests/unit/partition/test_"
+_UNFORMED = f"{_PARTITION}kip_pending.py::test_a_change_whose_write_cannot_be_formed"
 NOT_OF_COMPILED = {
     f"{_KIP_POLICY}every_write_is_that_of_the_plain_rule": "puts a class in the place of ours",
     f"{_KIP_POLICY}what_is_kept_from_write_to_write_changes_none": "puts a class in the place of ours",
@@ -37,6 +38,7 @@ NOT_OF_COMPILED = {
     f"{_PARTITION}invariants.py::test_a_planted_contradiction_is_caught[overlapping_batches]": "sets what is final",
     f"{_PARTITION}invariants.py::test_a_planted_contradiction_is_caught[reversed_batch]": "sets what is final",
     f"{_PARTITION}invariants.py::test_every_invariant_has_its_contradiction": "sets what is final",
+    f"{_UNFORMED}_is_withdrawn": "puts functions in the place of ours",
     "tests/unit/values/test_descriptions.py": "mypyc keeps no docstrings of named tuples, such as GapWindow",
 }
 """Tests that cannot be of a compiled library, and why: they do to its modules what only Python lets them do."""

@@ -88,15 +88,13 @@ class Plain:
         if persisted.start_offset == -1:
             self.unanswered[state.next_write] = Unanswered(state.start_offset, state.start_offset, {})
 
-    def content(self, ledger: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
+    def content(self, ledger: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """Return the next write."""
         changed = {
             offset: Record(state, count)
             for first, last, state, count in entries
             for offset in range(max(first, ledger.start_offset), last + 1)
         }
-        if not changed:
-            return None
         content = self.planned(ledger, changed)
         start, said = content
         end = max((batch.last_offset + 1 for batch in said), default=start)
@@ -146,12 +144,16 @@ class Plain:
             records.update({offset: record for offset, record in layer.items() if offset in records})
         return records
 
-    def on_answer(self, number: int, *, is_confirmed: bool) -> None:
+    def on_confirmed(self, number: int) -> None:
         """Take note of an outcome."""
         write = self.unanswered.pop(number)
-        if is_confirmed:
-            self.durable_end = max(self.durable_end, write.end_offset)
-        if is_confirmed or self.stored_start != -1:
+        self.durable_end = max(self.durable_end, write.end_offset)
+        self.stored_start = max(self.stored_start, write.start_offset)
+
+    def on_failed(self, number: int) -> None:
+        """Take note of an outcome."""
+        write = self.unanswered.pop(number)
+        if self.stored_start != -1:
             self.stored_start = max(self.stored_start, write.start_offset)
 
 
@@ -184,7 +186,7 @@ class Compared(KipWrites):
         self.plain.on_initialized(state, persisted)
         return super().on_initialized(state, persisted)
 
-    def content(self, ledger: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
+    def content(self, ledger: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """Compare."""
         restored = KipWrites(self.plain.policy, self.snapshot()).content(ledger, entries, is_final=is_final)
         content = super().content(ledger, entries, is_final=is_final)
@@ -195,10 +197,15 @@ class Compared(KipWrites):
         Compared.most_expiries = max(Compared.most_expiries, *map(expiries.count, expiries), 0)
         return content
 
-    def on_answer(self, number: int, *, is_confirmed: bool) -> None:
+    def on_confirmed(self, number: int) -> None:
         """Take note of an outcome."""
-        self.plain.on_answer(number, is_confirmed=is_confirmed)
-        super().on_answer(number, is_confirmed=is_confirmed)
+        self.plain.on_confirmed(number)
+        super().on_confirmed(number)
+
+    def on_failed(self, number: int) -> None:
+        """Take note of an outcome."""
+        self.plain.on_failed(number)
+        super().on_failed(number)
 
 
 class Restored(KipWrites):
@@ -206,12 +213,12 @@ class Restored(KipWrites):
 
     written = 0
 
-    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
+    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """Compare."""
         restored = KipWrites(self._policy, self.snapshot()).content(state, entries, is_final=is_final)
         content = super().content(state, entries, is_final=is_final)
         assert content == restored
-        Restored.written += content is not None
+        Restored.written += 1
         return content
 
 

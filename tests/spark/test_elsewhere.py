@@ -42,6 +42,8 @@ JAVA: Final = QUICK["spark.driver.extraJavaOptions"]
 PATIENCE_S: Final = 300
 NEEDED: Final = ("dateutil", "numpy", "numpy.libs", "pandas", "py4j", "pyarrow", "pyspark", "pytz", "six.py", "tzdata")
 """What PySpark and its needs put into an environment."""
+COMPILED: Final = HERE.parents[1] / "build/compiled/lib"
+"""The compiled library, which `make test-spark` has made."""
 
 
 @pytest.fixture(scope="module")
@@ -144,8 +146,30 @@ def test_the_archive_is_the_same_every_time(tmp_path: Path) -> None:
     assert not [name for name in names if name.endswith((".so", ".pyc"))]
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables for programs whose Python has no sharestate."""
+    python = bare_python(tmp_path_factory.mktemp("bare") / "env")
+    return environment(
+        PYSPARK_PYTHON=str(python), SPARK_DAEMON_MEMORY="256m", SPARK_HOME=str(SPARK_HOME), SPARK_DAEMON_JAVA_OPTS=JAVA
+    )
+
+
+@pytest.fixture(scope="module")
+def submit(bare: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str | Path]]:
+    """The beginning of a command that submits a job to a cluster with such a Python."""
+    settings = {**QUICK, "spark.driver.host": "127.0.0.1", "spark.executor.extraJavaOptions": JAVA}
+    with cluster(tmp_path_factory.mktemp("cluster"), bare) as master:
+        memory = ["--driver-memory", "512m", "--executor-memory", "512m"]
+        yield [SPARK_HOME / "bin/spark-submit", "--master", master, *memory, *options(settings)]
+
+
 def test_a_cluster_needs_the_archive_only(
-    records: tuple[Path, list[dict[str, Any]]], events: tuple[Path, list[str]], tmp_path: Path
+    records: tuple[Path, list[dict[str, Any]]],
+    events: tuple[Path, list[str]],
+    submit: list[str | Path],
+    bare: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     """A job that is submitted from another directory runs on workers whose Python has no sharestate."""
     path, expected = records
@@ -153,27 +177,38 @@ def test_a_cluster_needs_the_archive_only(
     archive, result, elsewhere = tmp_path / "sharestate-spark.zip", tmp_path / "states.json", tmp_path / "elsewhere"
     elsewhere.mkdir()
     write_archive(archive)
-    python = bare_python(tmp_path / "env")
-    variables = environment(
-        PYSPARK_PYTHON=str(python), SPARK_DAEMON_MEMORY="256m", SPARK_HOME=str(SPARK_HOME), SPARK_DAEMON_JAVA_OPTS=JAVA
-    )
-    settings = {**QUICK, "spark.driver.host": "127.0.0.1", "spark.executor.extraJavaOptions": JAVA}
 
-    with cluster(tmp_path, variables) as master:
-        memory = ["--driver-memory", "512m", "--executor-memory", "512m"]
-        submit: list[str | Path] = [
-            SPARK_HOME / "bin/spark-submit",
-            "--master",
-            master,
-            *memory,
-            *options(settings),
-            "--py-files",
-            archive,
-        ]
-        run([*submit, JOB, path, history_path, result], elsewhere, variables)
+    run([*submit, "--py-files", archive, JOB, path, history_path, result], elsewhere, bare)
 
     found = json.loads(result.read_text())
     assert ".zip/sharestate/" in found["library"]
+    assert found["is_compiled"] == [False]
+    assert like_json(found["states"]) == in_order(expected)
+    assert comparable(found["writes"]) == writes
+
+
+def test_a_cluster_runs_the_compiled_library_of_an_archive(
+    records: tuple[Path, list[dict[str, Any]]],
+    events: tuple[Path, list[str]],
+    submit: list[str | Path],
+    bare: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """Workers without sharestate load what is compiled from where Spark unpacks it, and the results are the same."""
+    path, expected = records
+    history_path, writes = events
+    archive, result, unpacked = tmp_path / "compiled.zip", tmp_path / "states.json", tmp_path / "unpacked"
+    library = environment(PYTHONPATH=str(COMPILED))
+    run([sys.executable, "-m", "sharestate.spark.library_zip", "--compiled", archive], tmp_path, library)
+    with ZipFile(archive) as zipped:
+        zipped.extractall(unpacked)  # for the driver, which has none either
+    on_workers = ["--archives", f"{archive}#sharestate", *options({"spark.executorEnv.PYTHONPATH": "./sharestate"})]
+
+    run([*submit, *on_workers, JOB, path, history_path, result], tmp_path, {**bare, "PYTHONPATH": str(unpacked)})
+
+    found = json.loads(result.read_text())
+    assert found["library"] == str(unpacked / "sharestate/__init__.py")
+    assert found["is_compiled"] == [True]
     assert like_json(found["states"]) == in_order(expected)
     assert comparable(found["writes"]) == writes
 

@@ -20,6 +20,9 @@ from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.serial import entity_reader, entity_writer
 from kio.serial.readers import read_int16
 from kio.static.primitive import i16
+from scramp import ScramMechanism
+from scramp.core import ScramServer
+from scramp.utils import ScramException
 
 from sharestate.coordinator import LATEST_COORDINATOR, CoordinatorProfile, CoordinatorShard, Outcome
 from sharestate.coordinator.wire import topic_id_text
@@ -49,6 +52,12 @@ VERSIONS: Final = {FIND_COORDINATOR: (0, 6), 17: (0, 1), 36: (0, 2)} | {
 """The versions that a broker of Kafka 4.4.0 speaks of the requests that a persister sends."""
 
 
+REFUSED: Final = (
+    "Authentication failed during authentication due to invalid credentials with SASL mechanism {}",
+    "Authentication failed: Invalid username or password",
+)
+"""What a broker of Kafka 4.4.0 says of a wrong login by SCRAM, and of one by PLAIN."""
+
 _Coordinator: Entity = Coordinator
 
 
@@ -62,6 +71,7 @@ class FakeBroker:
         requests: The requests so far, as kio's classes.
         errors: For each API key the error codes that are answered first, to every partition or key of a request.
         login: The name and the password that it takes; None if it has no SASL.
+        mechanism: How it takes them.
         lifetime_ms: The lifetime of a login; 0 for ever. [ms]
     """
 
@@ -73,7 +83,9 @@ class FakeBroker:
         self.errors: dict[int, deque[int]] = {}
         self.versions = dict(VERSIONS)
         self.login: tuple[str, str] | None = None
+        self.mechanism = "PLAIN"
         self.lifetime_ms = 0
+        self._scram: ScramServer | None = None
         self._offsets = count()
 
     def respond(self, frame: bytes) -> bytes:
@@ -107,7 +119,7 @@ class FakeBroker:
             case FindCoordinatorRequest():
                 return self._coordinators(schema, request, code)
             case SaslHandshakeRequest():
-                return schema(error_code=KioErrorCode(code), mechanisms=("PLAIN", "SCRAM-SHA-512"))
+                return self._handshake(schema, request, code)
             case SaslAuthenticateRequest():
                 return self._login(schema, request)
             case _:
@@ -121,15 +133,39 @@ class FakeBroker:
         throttled = {"throttle_time": timedelta()} if schema.__version__ else {}
         return schema(error_code=KioErrorCode(code), api_keys=keys, **throttled)
 
+    def _handshake(self, schema: Entity, request: SaslHandshakeRequest, code: int) -> Entity:
+        error = code or (0 if request.mechanism == self.mechanism else 33)
+        return schema(error_code=KioErrorCode(error), mechanisms=(self.mechanism,))
+
     def _login(self, schema: Entity, request: SaslAuthenticateRequest) -> Entity:
-        user, password = self.login or ("", "")
-        is_right = request.auth_bytes == f"\0{user}\0{password}".encode()
+        is_plain = self.mechanism == "PLAIN"
+        answer = self._take_plain(request.auth_bytes) if is_plain else self._take_scram(request.auth_bytes)
         return schema(
-            error_code=KioErrorCode(0 if is_right else 58),
-            error_message=None if is_right else "Authentication failed: Invalid username or password",
-            auth_bytes=b"",
+            error_code=KioErrorCode(58 if answer is None else 0),
+            error_message=REFUSED[is_plain].format(self.mechanism) if answer is None else None,
+            auth_bytes=answer or b"",
             session_lifetime=timedelta(milliseconds=self.lifetime_ms),
         )
+
+    def _take_plain(self, message: bytes) -> bytes | None:
+        """Return the answer to a message of the login; None if it is refused."""
+        return b"" if message == "\0{}\0{}".format(*self.login or ("", "")).encode() else None
+
+    def _take_scram(self, message: bytes) -> bytes | None:
+        """Return the same of a message of SCRAM."""
+        if self._scram is None:
+            mechanism, (user, password) = ScramMechanism(self.mechanism), self.login or ("", "")
+            known = {user: mechanism.make_auth_info(password)}
+            self._scram = mechanism.make_server(known.__getitem__)
+            self._scram.set_client_first(message.decode())
+            return bytes(self._scram.get_server_first(), "utf-8")
+        try:
+            self._scram.set_client_final(message.decode())
+            return bytes(self._scram.get_server_final(), "utf-8")
+        except ScramException:
+            return None
+        finally:
+            self._scram = None
 
     def _coordinators(self, schema: Entity, request: FindCoordinatorRequest, code: int) -> Entity:
         assert request.key_type == 2

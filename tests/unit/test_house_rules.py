@@ -23,6 +23,7 @@ FEWEST_LINES = 60
 SMALL = {
     "broker_log/live_settings.py": "needs a client of a cluster, which the rest of the package does without",
     "conformance/badge.py": "what a reader of repositories sees, of which the verdicts know nothing",
+    "conversation/operations.py": "what three protocols have in common, so it belongs to none of them",
     "dead_letters/protocol.py": "what users implement, found where the persister's protocol is found",
     "diagnose/durations.py": "one measurement, of which what is measured knows nothing",
     "history/kafka_defects.py": "what a node does and the check of logs expects, in one place below both",

@@ -31,7 +31,7 @@ from sharestate.conformance import (
 )
 from sharestate.conformance.running import LIMIT_S
 from sharestate.conversation import Level
-from sharestate.errors import ExternalError, MalformedInputError, UnreadableFileError
+from sharestate.errors import ExternalError, MalformedInputError, ResponseFormatError, UnreadableFileError
 from sharestate.json_lines import printable, write_json
 from sharestate.state_topic.client_settings import client_settings
 from sharestate.testing.search.command import PeerDiedError
@@ -129,6 +129,9 @@ def conform_command(  # noqa: PLR0913 - one parameter for each option
             )
     except (MalformedInputError, UnreadableFileError, PeerDiedError, ModuleNotFoundError, ExternalError) as error:
         raise NoVerdict(str(error)) from error
+    except ResponseFormatError as error:
+        message = f"{servers}: what it says is no answer of a broker: {error}"
+        raise NoVerdict(message) from error
     except FileNotFoundError as error:
         message = f"{error.filename}: {error.strerror}"
         raise NoVerdict(message) from error

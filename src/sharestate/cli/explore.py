@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from textwrap import fill
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sharestate.cli.exits import INTERRUPTED, NoVerdict
-from sharestate.cli.options import profile_option
+from sharestate.cli.options import FiniteRange, profile_option
 from sharestate.cli.signals import until_signal
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.testing.explore import (
@@ -57,7 +58,7 @@ _SMALL: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 2)), member
     "batches, and a write that fails.",
 )
 @click.option("--states", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="The most states.")
-@click.option("--seconds", type=click.FloatRange(min=0), metavar="S", help="The most time.")
+@click.option("--seconds", type=FiniteRange(min=0), metavar="S", help="The most time.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes.")
 @click.option(
     "--resume",
@@ -115,30 +116,54 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
       sharestate explore --profile kafka-4.3 --serve
 
     Exit code: 0 if all states were looked at and everything holds, 1 if something does not, 2 if a file cannot be read
-    or written, 3 if a bound was met before.
+    or written, 3 if a bound was met before, 130 if Ctrl-C or SIGTERM has ended it.
     """  # noqa: D301 - the control character is for click: it keeps the example's lines as they are
     if as_json and port is not None:
         message = "--json and --serve exclude each other."
         raise click.UsageError(message)
+    _expect_directories(resume, out)
     bounds = Bounds(states=states, seconds=seconds)
     started = time.monotonic()
     try:
         with bar_of(states) as bar:
             exploration = _explored(profile, configuration, resume, bounds, jobs, _shown_by(bar))
-        if resume is not None and exploration.truncated is not None:
-            write_exploration(exploration, resume)
-        if out is not None and exploration.counterexample is not None:
-            requests = exploration.counterexample.conversation
-            out.write_text("".join(f"{json.dumps(request)}\n" for request in requests), encoding="utf-8")
     except (MalformedInputError, UnreadableFileError) as error:
         raise NoVerdict(str(error)) from error
     passed = max(time.monotonic() - started, 0.001)
     said = json.dumps(exploration.to_json()) if as_json else _report(exploration, passed, resume)
+    try:
+        _write(exploration, resume, out)
+    except NoVerdict:
+        click.echo(said)  # what was found is not lost with the file
+        raise
     if port is None or exploration.truncated is Bound.INTERRUPTED:
         click.echo(said)
     else:
         _serve(exploration, port, said)
     context.exit(_exit_code(exploration))
+
+
+def _expect_directories(*files: Path | None) -> None:
+    """Refuse files that cannot be written before anything is explored."""
+    for file in files:
+        if file is not None and not os.access(file.parent, os.W_OK):
+            message = f"{file}: nothing can be written into {file.parent}"
+            raise NoVerdict(message)
+
+
+def _write(exploration: Exploration, resume: Path | None, out: Path | None) -> None:
+    """Write what is left of *exploration*, and its counterexample, where there is any."""
+    file = resume
+    try:
+        if resume is not None and exploration.truncated is not None:
+            write_exploration(exploration, resume)
+        file = out
+        if out is not None and exploration.counterexample is not None:
+            requests = exploration.counterexample.conversation
+            out.write_text("".join(f"{json.dumps(request)}\n" for request in requests), encoding="utf-8")
+    except OSError as error:
+        message = f"{file}: {error.strerror or error}"
+        raise NoVerdict(message) from error
 
 
 def _serve(exploration: Exploration, port: int, said: str) -> None:
@@ -167,9 +192,14 @@ def _explored(  # noqa: PLR0913 - what the command is given
     jobs: int,
     show: Callable[[Exploration], None],
 ) -> Exploration:
-    configuration = _SMALL if file is None else _read(file)
-    if resume is None or not resume.exists():
-        return explore(configuration, profile, bounds=bounds, jobs=jobs, show=show)
+    try:
+        configuration = _SMALL if file is None else _read(file)
+        if resume is None or not resume.exists():
+            return explore(configuration, profile, bounds=bounds, jobs=jobs, show=show)
+    except MalformedInputError as error:
+        if file is None:
+            raise
+        raise UnreadableFileError(error.message, str(file), field=error.field or "") from error
     exploration = read_exploration(resume)
     around = exploration.around
     if around.profile is not profile or (file is not None and around.configuration != configuration):
@@ -180,12 +210,12 @@ def _explored(  # noqa: PLR0913 - what the command is given
 
 
 def _read(file: Path) -> Configuration:
-    try:
-        with file.open(encoding="utf-8", errors="surrogateescape") as stream:
-            return Configuration.from_json(stream.read(_MOST_OF_CONFIGURATION))
-    except MalformedInputError as error:
-        message = f"{file}: {error}"
-        raise NoVerdict(message) from error
+    with file.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
+        text = stream.read(_MOST_OF_CONFIGURATION + 1)
+    if len(text) > _MOST_OF_CONFIGURATION:
+        message = f"longer than {_MOST_OF_CONFIGURATION} characters"
+        raise UnreadableFileError(message, str(file))
+    return Configuration.from_json(text)
 
 
 def _exit_code(exploration: Exploration) -> int:

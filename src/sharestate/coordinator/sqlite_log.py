@@ -170,7 +170,7 @@ class SqliteLog:
         """Set what makes a transaction durable, and see to it that SQLite has taken it."""
         for _ in range(_WAL_ATTEMPTS):
             try:
-                mode = self._row("PRAGMA journal_mode = WAL")[0]
+                mode = self._value("PRAGMA journal_mode = WAL")
                 break
             except StateLogError:
                 # Another process is making the file; a transaction waits for it, which this setting does not.
@@ -179,13 +179,13 @@ class SqliteLog:
         else:
             self._refuse("another process keeps it locked")
         self._execute("PRAGMA synchronous = FULL")
-        if mode != "wal" or self._row("PRAGMA synchronous")[0] != _FULL:
+        if mode != "wal" or self._value("PRAGMA synchronous") != _FULL:
             self._refuse(f"SQLite does not keep it safe: its journal mode is {mode!r}")
 
     def _version(self) -> int:
         """Return the version of the tables, 0 if there are none yet; those that are not ours are refused."""
-        version, application = self._row("PRAGMA user_version")[0], self._row("PRAGMA application_id")[0]
-        if (version, application) == (0, 0) and self._row("SELECT count(*) FROM sqlite_master")[0] == 0:
+        version, application = self._value("PRAGMA user_version"), self._value("PRAGMA application_id")
+        if (version, application) == (0, 0) and self._value("SELECT count(*) FROM sqlite_master") == 0:
             return 0
         if application != APPLICATION_ID:
             self._refuse("it is a database of something else")
@@ -239,6 +239,10 @@ class SqliteLog:
         with self._errors:
             row: tuple[Any, ...] | None = self._db.execute(statement).fetchone()
             return row or ()
+
+    def _value(self, statement: str) -> Any:  # noqa: ANN401 - whatever SQLite has
+        """Return the value that a statement finds, which has one."""
+        return self._row(statement)[0]
 
 
 _INSERTED: Final = "INSERT INTO records VALUES (?, ?, ?, ?)"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, TypeAlias
 
 from sharestate.errors import InvalidRecordStateError, InvalidRequestError
 from sharestate.partition.batches import Batch, as_range, distinct
@@ -30,6 +30,9 @@ _INPUTS: Final = dict(ACKNOWLEDGEMENTS)  # a dict is looked up twice as fast as 
 _KINDS: Final = frozenset(_INPUTS)
 _RENEW: Final = AcknowledgeType.RENEW  # naming the class first costs as much as two calls
 _WITHOUT_RENEW: Final = {kind: input_ for kind, input_ in _INPUTS.items() if input_ is not Input.RENEW}
+
+Columns: TypeAlias = tuple[Sequence[int], ...]
+"""The acknowledge types of several entries."""
 
 NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
 _PAST_FIRST = "Batch record not found. The first offset in request is past acquired records."
@@ -70,11 +73,11 @@ def _one_cell(state: PartitionState, member_id: str, request: AcknowledgementBat
         return None
     if batch.is_split and first == last <= batch.last_offset:
         cell = batch.cells[first - batch.first_offset]
-    elif not batch.is_split and first == batch.first_offset and last == batch.last_offset and member_id != NO_MEMBER:
+    elif not batch.is_split and first == batch.first_offset and last == batch.last_offset:
         cell = batch.cell
     else:
         return None
-    return (batch, cell, input_) if cell.is_held_by(member_id) else None
+    return (batch, cell, input_) if cell.member_id == member_id != NO_MEMBER else None  # who owns a record holds it
 
 
 class _Acknowledgement:
@@ -95,11 +98,12 @@ class _Acknowledgement:
                 self._refuse_oversized(request)
         index = 0
         while index < len(requests):
-            batch, singles = self._singles_from(requests, index) if len(requests) > 1 else (None, requests)
-            if batch is None or not self._take_singles(batch, singles):
-                for request in singles:
+            singles = self._singles_from(requests, index) if len(requests) > 1 else None
+            end = index + (1 if singles is None else len(singles[1]))
+            if singles is None or not self._take_singles(*singles):
+                for request in requests[index:end]:
                     self._take_one(request)
-            index += len(singles)
+            index = end
 
     def _refuse_oversized(self, request: AcknowledgementBatch) -> None:
         # rule 24.5
@@ -229,42 +233,42 @@ class _Acknowledgement:
 
     def _singles_from(
         self, requests: Sequence[AcknowledgementBatch], index: int
-    ) -> tuple[Batch | None, Sequence[AcknowledgementBatch]]:
+    ) -> tuple[Batch, Sequence[int], Columns] | None:
         """
-        Return the entries from *index* on that report one record each of the same split batch, and that batch.
+        Return what the entries from *index* on say that report one record each of the same split batch.
 
         Returns:
-            None and the entry at *index*, if it is another one.
+            The batch, the offsets, and the types of each; None if the entry at *index* is another one.
         """
         first, last, _ = requests[index]
         batch = self._state.in_flight.floor(first) if first == last else None
         if batch is None or not batch.is_split:
-            return None, requests[index : index + 1]
+            return None
         low, high = max(batch.first_offset, self._state.start_offset), batch.last_offset
+        singles = None
         if len(requests) > index + 1 and not self._has_looked_at_all:  # once: a look for each entry would be quadratic
             self._has_looked_at_all = True
-            others = requests[index:]
-            if _are_singles(others, low, high):
-                return batch, others
-        end = index
-        while end < len(requests):
-            first, last, types = requests[end]
-            if first != last or not low <= first <= high or len(types) > 1:
-                break
-            end += 1
-        return (batch, requests[index:end]) if end > index else (None, requests[index : index + 1])
+            singles = _singles(requests[index:], low, high)
+        if singles is None:
+            end = index
+            while end < len(requests):
+                first, last, types = requests[end]
+                if first != last or not low <= first <= high or len(types) > 1:
+                    break
+                end += 1
+            singles = _singles(requests[index:end], low, high) if end > index else None
+        return None if singles is None else (batch, *singles)
 
-    def _take_singles(self, batch: Batch, requests: Sequence[AcknowledgementBatch]) -> bool:
+    def _take_singles(self, batch: Batch, offsets: Sequence[int], columns: Columns) -> bool:
         """
-        Begin what entries report of single records of *batch*.
+        Begin what entries report of single records of *batch*: those at *offsets*, each with its types.
 
         Returns:
             False, and nothing has changed, unless the member holds every record, names each only once and renews none:
             those entries are judged one after the other.
         """
-        firsts, _, columns = zip(*requests, strict=True)
-        types = columns[0] * len(columns) if _are_the_same(columns) else tuple(chain.from_iterable(columns))
-        kinds, offsets = set(types), as_range(firsts)
+        types = tuple(columns[0]) * len(columns) if _are_the_same(columns) else tuple(chain.from_iterable(columns))
+        kinds = set(types)
         if not _WITHOUT_RENEW.keys() >= kinds or (type(offsets) is tuple and len(set(offsets)) < len(offsets)):
             return False
         part = batch.pick(offsets)
@@ -274,15 +278,18 @@ class _Acknowledgement:
         return True
 
 
-def _are_singles(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> bool:
-    """Return whether all *requests* report one record each within low..high; C code looks at column after column."""
+def _singles(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> tuple[Sequence[int], Columns] | None:
+    """Return offsets and types of *requests* if each reports one record within low..high; C code goes through them."""
     firsts, lasts, columns = zip(*requests, strict=True)
-    if firsts != lasts or min(firsts) < low or max(firsts) > high:
-        return False
-    return len(columns[0]) == 1 if _are_the_same(columns) else sum(map(len, columns)) == len(columns)
+    offsets = as_range(firsts)
+    least, most = (offsets[0], offsets[-1]) if isinstance(offsets, range) else (min(offsets), max(offsets))
+    if firsts != lasts or least < low or most > high:
+        return None
+    are_single = len(columns[0]) == 1 if _are_the_same(columns) else sum(map(len, columns)) == len(columns)
+    return (offsets, columns) if are_single else None
 
 
-def _are_the_same(columns: tuple[Sequence[int], ...]) -> bool:
+def _are_the_same(columns: Columns) -> bool:
     """Return whether the types of all entries are the same tuple: most often they are, and looking is quick."""
     return type(columns[0]) is tuple and columns.count(columns[0]) == len(columns)
 

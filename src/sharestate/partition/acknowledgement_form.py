@@ -13,8 +13,7 @@ MAX_TYPES: Final = 2**20
 """Most acknowledge types in one AcknowledgementBatch: as many as a batch may have records to be split. [types]"""
 
 
-_LOW: Final = MIN_INT64  # names of this module: compiled code looks up those of others each time
-_HIGH: Final = MAX_INT64
+_HIGH: Final = MAX_INT64  # a name of this module: compiled code looks up those of others each time
 _TYPES: Final = frozenset({int, AcknowledgeType})
 _NOTHING_YET: Final = object()
 _SEQUENCES: Final = (tuple, list, Sequence)
@@ -29,35 +28,30 @@ def acknowledgements(batches: Iterable[AcknowledgementBatch]) -> tuple[Acknowled
         InvalidRequestError: A range is reversed, or has no type, or several but not one for each offset.
     """
     batches = tuple(batches) if type(batches) is list else a_tuple(batches, AcknowledgementBatch, "batches")
-    try:
-        is_well_formed = _are_well_formed(batches)
-    except (TypeError, ValueError, LookupError, OverflowError):  # an entry is no triple, or its types have no length
-        is_well_formed = False
-    if not is_well_formed:
-        _refuse_first(batches)
-    return batches
-
-
-def _are_well_formed(batches: tuple[AcknowledgementBatch, ...]) -> bool:
-    """Return whether nothing is wrong with *batches*; whatever that raises says that something is."""
     single: object = _NOTHING_YET  # what was found to be one type: entry after entry often has the same tuple
     # Whatever the caller has put into them, which compiled code would otherwise take for what is annotated.
     first: Any
     last: Any
     types: Any
-    for batch in batches:
-        first, last, types = batch
-        if type(first) is not int or type(last) is not int or not _LOW <= first <= last <= _HIGH:
-            return False
-        if types is single:
-            continue
-        if len(types) == 1:
-            if type(types[0]) not in _TYPES or not isinstance(types, _SEQUENCES):
-                return False
-            single = types
-        elif not _are_types(types, last - first + 1):
-            return False
-    return True
+    try:
+        for batch in batches:
+            first, last, types = batch
+            if type(first) is not int or type(last) is not int or not 0 <= first <= last <= _HIGH:
+                break  # what is negative is let pass at a closer look: only small numbers are compared quickly
+            if types is single:
+                continue
+            if len(types) == 1:
+                if type(types[0]) not in _TYPES or not isinstance(types, _SEQUENCES):
+                    break
+                single = types
+            elif not _are_types(types, last - first + 1):
+                break
+        else:
+            return batches
+    except (TypeError, ValueError, LookupError, OverflowError):  # an entry is no triple, or its types have no length
+        pass
+    _refuse_first(batches)
+    return batches
 
 
 def _are_types(types: Any, size: int) -> bool:  # noqa: ANN401 - whatever the caller has passed

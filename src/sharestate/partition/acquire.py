@@ -29,7 +29,7 @@ from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import LockedRecords
 from sharestate.partition.state import PartitionState
 from sharestate.partition.throttling import is_throttled, offered_runs, threshold
-from sharestate.values.effects import NOTHING, Cause, Effects, with_acquired
+from sharestate.values.effects import NOTHING, Cause, Effects
 from sharestate.values.fetched_records import FetchedRecords
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import Quirk
@@ -57,11 +57,11 @@ def acquire(  # noqa: PLR0913 - the parts of a fetch request
     Complexity:
         O(log n) in the batches, linear in the records that are looked at.
     """
-    if max_records <= 0 or not _is_eligible(state, fetched):
-        return NOTHING
     if _is_one_new_batch(state, fetched, max_records, batch_size):
         log = fetched.batches
         return with_acquired((_add(state, member_id, log[0].first_offset, log[-1].last_offset),))
+    if max_records <= 0 or not _is_eligible(state, fetched):
+        return NOTHING
     position = None  # to return to: the natural gap is skipped before the steps are planned
     if _is_at_natural_gap(state, fetched):
         position = state.position()
@@ -99,6 +99,11 @@ def _take(state: PartitionState, request: Request, fetched: FetchedRecords, step
     return effects._replace(wake=True) if advances and advance(state) else effects
 
 
+def with_acquired(acquired: tuple[AcquiredRecords, ...]) -> Effects:
+    """Return the effects of a command that has only *acquired* records, or none."""
+    return new_tuple(Effects, (acquired, (), False, (), None, ())) if acquired else NOTHING
+
+
 def _is_eligible(state: PartitionState, fetched: FetchedRecords) -> bool:
     # rule 7.1
     return (
@@ -116,13 +121,15 @@ def _is_one_new_batch(state: PartitionState, fetched: FetchedRecords, max_record
     """
     # rules 7.1, 7.2, 7.4, 7.5, 7.8, 7.9 and 7.10, where nothing is in their way
     log = fetched.batches
+    if state.lifecycle is not _ACTIVE or len(log) == 0:
+        return False
     first, last = log[0].first_offset, log[-1].last_offset
-    size = last - first + 1
+    size, cached = last - first + 1, state.in_flight_count
     return (
         size <= max_records
         and size <= batch_size
-        and size <= state.config.max_record_locks - state.in_flight_count
-        and (first > state.end_offset or state.in_flight.is_empty())
+        and size <= state.config.max_record_locks - cached
+        and (first > state.end_offset or cached == 0)
         and state.start_offset <= first <= fetched.fetch_offset
         and state.gap_window is None
         and not fetched.aborted_transactions
@@ -290,8 +297,9 @@ def _add(state: PartitionState, member_id: str, first_offset: int, last_offset: 
 def _cache(state: PartitionState, batch: Batch) -> None:
     """Cache a new batch, and move the SPSO and the SPEO to it where they belong (rule 7.8, steps 3 to 5)."""
     state.add_batch(batch)
-    if state.in_flight.first is batch:  # there is no record from the SPSO up to here
-        state.move_start(batch.first_offset)
+    first = batch.first_offset
+    if first != state.start_offset and state.in_flight.first is batch:  # there is no record from the SPSO up to here
+        state.move_start(first)
     state.extend_end(batch.last_offset)
 
 

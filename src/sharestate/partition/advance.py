@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from sharestate.partition.batches import Batch
+from sharestate.partition.recorder import TransitionRecorder
 from sharestate.partition.state import PartitionState
 from sharestate.values.effects import Cause
 from sharestate.values.profiles import Quirk
@@ -71,8 +72,10 @@ def advance(state: PartitionState) -> bool:
             state.move_start(new, new - start)
             return True
         if new > last and batch is state.in_flight.last:
-            _pass_all(state, new)
-            _record_passed(state, state.in_flight.remove_all())
+            removed = state.in_flight.remove_all()
+            state.pass_all(new)
+            if state.recorder is not None:
+                _record_passed(state.recorder, removed)
             return True
     return _advance_over_batches(state)
 
@@ -85,24 +88,19 @@ def _advance_over_batches(state: PartitionState) -> bool:
     if not state.profile.has(Quirk.WAITS_AT_WINDOW_END):  # rule 24.1
         state.lift_gap_window(start)
     if plan.next_batch is None:
-        _pass_all(state, start)
+        state.pass_all(start)
     else:
         state.move_start(start, plan.completed)
     if plan.next_batch is not state.in_flight.first:  # else the SPSO stays within the first batch: nothing to remove
-        _record_passed(state, state.in_flight.remove_up_to(plan.last_durable))
+        removed = state.in_flight.remove_up_to(plan.last_durable)
+        if state.recorder is not None:
+            _record_passed(state.recorder, removed)
     return True
 
 
-def _pass_all(state: PartitionState, start: int) -> None:
-    """Move the SPSO to *start*, past all that is cached; the SPEO is there then."""
-    state.move_start(start, state.delivery_complete_count)
-    state.move_end(start)
-
-
-def _record_passed(state: PartitionState, removed: Iterable[Batch]) -> None:
-    if state.recorder is not None:
-        for batch in removed:
-            state.recorder.record_all(batch, Cause.PASSED)
+def _record_passed(recorder: TransitionRecorder, removed: Iterable[Batch]) -> None:
+    for batch in removed:
+        recorder.record_all(batch, Cause.PASSED)
 
 
 def start_offset_after(state: PartitionState, durability: Durability) -> int:

@@ -30,22 +30,27 @@ _STALLS: Final = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COM
 
 def write_succeeded(state: PartitionState, number: int, *, advances: bool = True) -> Effects:
     """Commit the change of write *number*, and with *advances* move the SPSO (rules 11 and 16)."""
-    pending = _answered(state, number)
-    state.writer.on_answer(number, is_confirmed=True)
-    if not isinstance(pending, FinalWrite):
-        wakes = commit(state, pending, number, advances=advances)
+    pending = state.writes.pop(number, None)
+    if pending is None:
+        raise _unknown(state, number)
+    state.writer.on_confirmed(number)
+    if isinstance(pending, FinalWrite):
+        wakes = pending.wakes
     else:
-        wakes = advances and advance(state) and pending.wakes
+        commit(state, pending, number)
+        wakes = True
     if not advances:  # in Kafka the exception keeps what is to be dead letters from their queue, too (B25)
         return NOTHING
-    effects = WAKE if wakes else NOTHING
+    effects = WAKE if advance(state) and wakes else NOTHING
     return _with_dead_letters(state, pending, effects) if pending.dead_letters else effects
 
 
 def write_failed(state: PartitionState, number: int) -> Effects:
     """Roll back the change of write *number*; a final one stands, written or not (rules 10, 11 and 16)."""
-    pending = _answered(state, number)
-    state.writer.on_answer(number, is_confirmed=False)
+    pending = state.writes.pop(number, None)
+    if pending is None:
+        raise _unknown(state, number)
+    state.writer.on_failed(number)
     if isinstance(pending, FinalWrite):
         has_advanced = _advances_after_failed_expiry(state) and advance(state)
         return _with_dead_letters(state, pending, WAKE if has_advanced and pending.wakes else NOTHING)
@@ -57,24 +62,34 @@ def write_failed(state: PartitionState, number: int) -> Effects:
     return WAKE if advance(state) else NOTHING  # rule 24.1: what was archived meanwhile has waited for this answer
 
 
-def commit(state: PartitionState, pending: PendingWrite, write: int | None, *, advances: bool = True) -> bool:
-    """Commit every record of *pending*, whose *write* succeeded or was not needed; return whether the SPSO moved."""
+def commit(state: PartitionState, pending: PendingWrite, write: int | None) -> None:
+    """Commit every record of *pending*, whose *write* has succeeded; None if none was needed."""
     # rule 1.5, step 1
+    number = pending.number
     for batch, first_offset, last_offset in pending.ranges:
-        is_one = first_offset == last_offset or not batch.is_split
-        if is_one and (cell := batch.at(first_offset)).write == pending.number:  # nearly always: nothing to count
+        if not batch.is_split:
+            cell = batch.cell
+        elif first_offset == last_offset:
+            cell = batch.cells[first_offset - batch.first_offset]
+        else:
+            _commit_records(state, number, batch, first_offset, last_offset, write)
+            continue
+        if cell.write == number:
             after = cell.committed()
             state.release_lock(cell, 1)
             state.put_cell(batch, first_offset, after)
             if state.recorder is not None:
                 state.recorder.record_one(first_offset, last_offset, after, Cause.CONFIRMED, write)
-            continue
-        part = batch.part(first_offset, last_offset)
-        found = distinct_unordered(part)
-        replacements = {cell: cell.committed() for cell in found if cell.write == pending.number}
-        _release_locks(state, part, replacements, are_all=len(replacements) == len(found))
-        state.replace_cells(batch, first_offset, last_offset, replacements, Cause.CONFIRMED, write)
-    return advances and advance(state)
+
+
+def _commit_records(  # noqa: PLR0913 - a range of a split batch, and what carries it
+    state: PartitionState, number: int, batch: Batch, first_offset: int, last_offset: int, write: int | None
+) -> None:
+    part = batch.part(first_offset, last_offset)
+    found = distinct_unordered(part)
+    replacements = {cell: cell.committed() for cell in found if cell.write == number}
+    _release_locks(state, part, replacements, are_all=len(replacements) == len(found))
+    state.replace_cells(batch, first_offset, last_offset, replacements, Cause.CONFIRMED, write)
 
 
 def _release_locks(state: PartitionState, part: Sequence[Cell], cells: Collection[Cell], *, are_all: bool) -> None:
@@ -99,18 +114,9 @@ def _with_dead_letters(state: PartitionState, answered: PendingWrite | FinalWrit
     return effects._replace(dead_letters=state.hand_over(letters)) if letters else effects
 
 
-def _answered(state: PartitionState, number: int) -> PendingWrite | FinalWrite:
-    """
-    Return what write *number* carries, which is answered now.
-
-    Raises:
-        UnknownWriteError: It was never issued, or was answered already.
-    """
-    pending = state.writes.pop(number, None)
-    if pending is None:
-        message = f"write {number} was never issued, or was answered already; the next one is {state.next_write}"
-        raise UnknownWriteError(message, number)
-    return pending
+def _unknown(state: PartitionState, number: int) -> UnknownWriteError:
+    message = f"write {number} was never issued, or was answered already; the next one is {state.next_write}"
+    return UnknownWriteError(message, number)
 
 
 def _roll_back_range(

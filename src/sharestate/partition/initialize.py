@@ -120,8 +120,7 @@ def _refusal(batches: Iterable[StateBatch], start: int, legal_states: Container[
 
 def _take_over(state: PartitionState, start: int, batches: Iterable[StateBatch]) -> None:
     # rules 4.3, 4.4 and 20.4
-    state.move_start(start)
-    state.move_end(start)
+    state.pass_all(start)
     gap = None
     expected = start
     for first, last, delivery_state, delivery_count in batches:
@@ -137,7 +136,7 @@ def _take_over(state: PartitionState, start: int, batches: Iterable[StateBatch])
             state.count_completed(last - first + 1)
     if state.in_flight:
         state.look_again()
-        state.move_end(expected - 1)
+        state.extend_end(expected - 1)
         if gap is not None:
             state.begin_gap_window(gap)
         advance(state)

@@ -117,12 +117,15 @@ class Locks:
             records.holders -= holders
             if records.holders:
                 return
-        self._by_expiry.remove(lock)
         locks = self._by_member[lock.member_id]
         if len(locks) == 1:
             del self._by_member[lock.member_id]
         else:
             del locks[bisect_left(locks, lock)]
+        if self._by_member:
+            self._by_expiry.remove(lock)
+        else:  # it was the only one: to look for it takes longer
+            self._by_expiry.clear()
 
     def requeue(self, lock: Lock, holders: int, first_offset: int) -> None:
         """Give *holders* cells from *first_offset* on back to *lock*: the write that took them away has failed."""

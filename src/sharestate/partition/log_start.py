@@ -39,8 +39,7 @@ def advance_log_start(state: PartitionState, offset: int) -> Effects:
     if state.in_flight:
         _archive_below(state, old, offset)
     else:
-        state.move_start(offset, state.delivery_complete_count)
-        state.move_end(offset)
+        state.pass_all(offset)
     is_advancing = not state.profile.has(Quirk.STALLS_AFTER_LOG_START)  # rules 16 and 24.1
     return WAKE if is_advancing and advance(state) else NOTHING
 

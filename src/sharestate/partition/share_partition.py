@@ -7,11 +7,10 @@ from typing import Any, Final, Self, TypeVar
 
 from attrs import evolve
 
-from sharestate.errors import ErrorCode, RequestRefusedError, ShareStateError, TimeReversedError, persister_error
+from sharestate.errors import ErrorCode, ShareStateError, persister_error
 from sharestate.partition import (
-    acknowledge,
-    acquire,
     capacity,
+    commands,
     commit,
     dead_letters,
     expire,
@@ -21,7 +20,7 @@ from sharestate.partition import (
     outlook,
 )
 from sharestate.partition import release as release_
-from sharestate.partition.acknowledgement_form import acknowledgements
+from sharestate.partition.commands import set_time, with_transitions
 from sharestate.partition.copies import copy_state
 from sharestate.partition.invariants import check
 from sharestate.partition.lifecycle import Event, Lifecycle, after
@@ -156,7 +155,7 @@ class SharePartition:
         expect(state, PersistedState, "state")
         if reset_offset is not None:
             integer(reset_offset, "reset_offset", 0)
-        return self._with_transitions(initialize.read_succeeded(self._state, state, reset_offset))
+        return with_transitions(self._state, initialize.read_succeeded(self._state, state, reset_offset))
 
     def read_failed(self, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -229,21 +228,7 @@ class SharePartition:
         Complexity:
             O(log n) in the batches, linear in the records that are looked at.
         """
-        if type(member_id) is not str:
-            member_id = text(member_id, "member_id")
-        if type(fetched) is not FetchedRecords or type(mode) is not AcquireMode:
-            expect(fetched, FetchedRecords, "fetched")
-            expect(mode, AcquireMode, "mode")
-        if type(max_records) is not int or not 0 <= max_records <= MAX_INT64:
-            integer(max_records, "max_records")
-        if type(batch_size) is not int or not 0 < batch_size <= MAX_INT64:
-            integer(batch_size, "batch_size", 1)
-        self._set_time(now_ms)
-        try:
-            effects = acquire.acquire(self._state, member_id, fetched, max_records, batch_size, mode)
-        except RequestRefusedError as error:
-            raise self._refused(error) from None
-        return self._with_transitions(effects)
+        return commands.acquire(self._state, member_id, fetched, now_ms, max_records, batch_size, mode)
 
     def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], *, now_ms: int) -> Effects:
         """
@@ -268,15 +253,7 @@ class SharePartition:
         Complexity:
             O(log n) in the batches, linear in the records that are acknowledged.
         """
-        if type(member_id) is not str:
-            member_id = text(member_id, "member_id")
-        requests = acknowledgements(batches)
-        self._set_time(now_ms)
-        try:
-            effects = acknowledge.acknowledge(self._state, member_id, requests)
-        except RequestRefusedError as error:
-            raise self._refused(error) from None
-        return self._with_transitions(effects)
+        return commands.acknowledge(self._state, member_id, batches, now_ms)
 
     def release(self, member_id: str, *, now_ms: int) -> Effects:
         """
@@ -296,13 +273,13 @@ class SharePartition:
         """
         if type(member_id) is not str:
             member_id = text(member_id, "member_id")
-        self._set_time(now_ms)
-        return self._with_transitions(release_.release(self._state, member_id))
+        set_time(self._state, now_ms)
+        return with_transitions(self._state, release_.release(self._state, member_id))
 
     def advance_log_start(self, offset: int) -> Effects:
         """Move the log start to *offset*, if that is above the SPSO; ``wake`` if the SPSO has advanced further."""
         integer(offset, "offset")
-        return self._with_transitions(log_start.advance_log_start(self._state, offset))
+        return with_transitions(self._state, log_start.advance_log_start(self._state, offset))
 
     # ---- outcomes and time
 
@@ -321,9 +298,7 @@ class SharePartition:
         Raises:
             UnknownWriteError: It was never issued, or was answered already.
         """
-        if type(number) is not int or not 0 <= number < self._state.next_write:
-            number = integer(number, "number")
-        return self._with_transitions(commit.write_succeeded(self._state, number, advances=advances))
+        return commands.write_succeeded(self._state, number, advances)
 
     def write_failed(self, number: int, error: int | ShareStateError, message: str | None = None) -> Effects:
         """
@@ -344,7 +319,7 @@ class SharePartition:
         """
         passed_on = _error_of(error, message)
         effects = commit.write_failed(self._state, integer(number, "number"))
-        return self._with_transitions(effects._replace(error=passed_on))
+        return with_transitions(self._state, effects._replace(error=passed_on))
 
     def dead_letter_answered(self, number: int) -> Effects:
         """
@@ -356,7 +331,7 @@ class SharePartition:
         Raises:
             UnknownDeadLetterError: They were never handed over, or were answered already.
         """
-        return self._with_transitions(dead_letters.answered(self._state, integer(number, "number")))
+        return with_transitions(self._state, dead_letters.answered(self._state, integer(number, "number")))
 
     def expire_next(self, *, now_ms: int) -> Effects | None:
         """
@@ -371,9 +346,9 @@ class SharePartition:
         Raises:
             TimeReversedError: *now_ms* is before the time of an earlier command.
         """
-        self._set_time(now_ms)
+        set_time(self._state, now_ms)
         effects = expire.expire_next(self._state)
-        return None if effects is None else self._with_transitions(effects)
+        return None if effects is None else with_transitions(self._state, effects)
 
     def next_deadline_ms(self) -> int | None:
         """Return the first instant at which ``expire_next`` has something to do; None if no lock ever expires. [ms]"""
@@ -538,31 +513,6 @@ class SharePartition:
             InvariantError: One does not hold: a defect of this library.
         """
         check(self._state)
-
-    # ---- inside
-
-    def _with_transitions(self, effects: Effects) -> Effects:
-        recorder = self._state.recorder
-        return effects if recorder is None else effects._replace(transitions=recorder.take())
-
-    def _refused(self, error: RequestRefusedError) -> RequestRefusedError:
-        transitions = self._with_transitions(NOTHING).transitions
-        return error.with_transitions(tuple(transitions)) if transitions else error
-
-    def _set_time(self, now_ms: int) -> None:
-        state = self._state
-        if type(now_ms) is not int or not state.now_ms <= now_ms <= MAX_INT64:
-            _refuse_time(now_ms, state.now_ms)
-        state.now_ms = now_ms
-        if state.recorder is not None:
-            state.recorder.at_ms = now_ms
-
-
-def _refuse_time(now_ms: int, last_ms: int) -> None:
-    """Refuse a time that is malformed or in the past; do nothing if it is of a subclass of int."""
-    if integer(now_ms, "now_ms", 0) < last_ms:
-        message = f"the time goes backwards: {now_ms} after {last_ms}"
-        raise TimeReversedError(message, "now_ms")
 
 
 def _error_of(error: int | ShareStateError, message: str | None) -> ShareStateError:

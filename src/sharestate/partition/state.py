@@ -1,11 +1,11 @@
 """
 The mutable state of one share partition, and the only methods through which its records, offsets and counts change.
 
-Cells change by ``replace_cells``, ``put_cell(s)`` and ``put_each``, new ones come by ``add_batch``; the SPSO changes by
-``move_start``, the SPEO by ``move_end`` and ``extend_end``, the delivery complete count by ``count_completed`` and
-``move_start``, ``find_next`` by ``look_again`` and ``found_none``, and whenever a cell becomes acquirable; the gap
-window begins by ``begin_gap_window`` and shrinks by ``shrink_gap_window`` and ``lift_gap_window``. ``return_to`` takes
-moves of offsets back.
+Cells change by ``replace_cells``, ``put_cell(s)``, ``put_pending`` and ``put_each``, new ones come by ``add_batch``;
+the SPSO changes by ``move_start``, the SPEO by ``extend_end``, both by ``pass_all``, the delivery complete count by
+``count_completed``, ``put_pending`` and where the SPSO moves, ``find_next`` by ``look_again`` and ``found_none``, and
+whenever a cell becomes acquirable; the gap window begins by ``begin_gap_window`` and shrinks by ``shrink_gap_window``
+and ``lift_gap_window``. ``return_to`` takes moves of offsets back.
 
 Source:
     The fields of SharePartition (Kafka 4.4.0).
@@ -13,16 +13,17 @@ Source:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sharestate.errors import SplitLimitError
 from sharestate.partition.batches import Batch, InFlight, replaced
 from sharestate.partition.cells import Cell
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Locks
-from sharestate.partition.record_machine import Input
+from sharestate.partition.record_machine import TERMINAL, Input
 from sharestate.partition.recorder import TransitionRecorder
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.config import ShareConfig
@@ -99,31 +100,44 @@ with those that have to be known with them.
 """
 
 
-class Writer(Protocol):
+class Writer(ABC):
     """A write policy at work in one share partition: it forms the writes, and takes note of their outcomes."""
 
+    # No protocol, which compiled code would look up by name.
+
+    @abstractmethod
     def on_initialized(self, state: PartitionState, persisted: PersistedState) -> WriteContent | None:
         """Take note of the persisted state; return the write that is needed because of it."""
 
-    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
+    @abstractmethod
+    def is_written(self, state: PartitionState, last_offset: int) -> bool:
+        """Return whether a change of records up to *last_offset* has to be persisted."""
+
+    @abstractmethod
+    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """
-        Return the next write, which carries *entries*; None if none of them has to be persisted.
+        Return the next write, which carries *entries*, some of which have to be persisted.
 
         *is_final* says that locks have expired: the records have changed whatever becomes of the write.
         """
 
-    def is_written(self, state: PartitionState, last_offset: int) -> bool:
-        """Return whether a change of records up to *last_offset* has to be persisted."""
-
+    @abstractmethod
     def on_unwritten(self, first_offset: int, last_offset: int) -> None:
         """Take note that records of a range have changed, or were cached, and no write says so."""
 
-    def on_answer(self, number: int, *, is_confirmed: bool) -> None:
-        """Take note of the outcome of a write."""
+    @abstractmethod
+    def on_confirmed(self, number: int) -> None:
+        """Take note that a write has succeeded."""
 
+    @abstractmethod
+    def on_failed(self, number: int) -> None:
+        """Take note that a write has failed; it may have been applied all the same."""
+
+    @abstractmethod
     def withdraw(self, number: int) -> None:
         """Forget write *number*, which is not issued; do nothing if there is none."""
 
+    @abstractmethod
     def snapshot(self) -> KipMemoryRow | None:
         """Return the policy's memory, for a snapshot."""
 
@@ -225,7 +239,7 @@ class PartitionState:
         self.in_flight.add(batch)
         if batch.first_offset < self.end_offset:
             self.writer.on_unwritten(batch.first_offset, batch.last_offset)
-        last = batch.at(batch.last_offset)
+        last = batch.cells[-1] if batch.is_split else batch.cell
         if last.is_acquirable:
             self._find_from(batch.first_offset, last)
 
@@ -263,6 +277,16 @@ class PartitionState:
             batch.cell = cell
         if cell.is_acquirable:
             self._find_from(first_offset, cell)
+
+    def put_pending(self, batch: Batch, first_offset: int, cell: Cell, records: int) -> None:
+        """Put *cell*, which has a pending transition, as ``put_cell`` does; if it is terminal, *records* more count."""
+        # rule 20.4
+        if batch.is_split:
+            batch.cells[first_offset - batch.first_offset] = cell
+        else:
+            batch.cell = cell
+        if cell.state in TERMINAL:
+            self.delivery_complete_count += records
 
     def put_cells(self, batch: Batch, first_offset: int, cells: Sequence[Cell]) -> None:
         """Put *cells*, none of them acquirable, in the place of as many of *batch*; ``record`` them after that."""
@@ -339,10 +363,11 @@ class PartitionState:
         self.start_offset = offset
         self.delivery_complete_count -= passed
 
-    def move_end(self, offset: int) -> None:
-        """Move the SPEO to *offset*: with nothing in flight that is the next one to fetch."""
-        # rule 1
-        self.end_offset = offset
+    def pass_all(self, offset: int) -> None:
+        """Move the SPSO and the SPEO to *offset*, past all that is cached: the next one to fetch, and none counts."""
+        # rules 1 and 20.4
+        self.start_offset = self.end_offset = offset
+        self.delivery_complete_count = 0
 
     def extend_end(self, offset: int) -> None:
         """Move the SPEO to *offset*, unless it is beyond that already."""

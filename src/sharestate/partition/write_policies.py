@@ -59,24 +59,27 @@ def writer_for(policy: WritePolicy, memory: KipMemoryRow | None = None) -> Write
 # ---- the broker's
 
 
-class BrokerWrites:
+class BrokerWrites(Writer):
     """The policy of brokers, which remembers nothing (rule 15)."""
 
-    def on_initialized(self, _state: PartitionState, _persisted: PersistedState) -> None:
+    def on_initialized(self, state: PartitionState, persisted: PersistedState) -> None:
         """Write nothing: the start offset becomes durable with the first change."""
-
-    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:  # noqa: ARG002 - as every Writer
-        """Return all of *entries*, with the SPSO as it is."""
-        return state.start_offset, entries
 
     def is_written(self, state: PartitionState, last_offset: int) -> bool:  # noqa: ARG002 - as every Writer
         """Return True."""
         return True
 
+    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:  # noqa: ARG002 - as every Writer
+        """Return all of *entries*, with the SPSO as it is."""
+        return state.start_offset, entries
+
     def on_unwritten(self, first_offset: int, last_offset: int) -> None:
         """Remember nothing."""
 
-    def on_answer(self, number: int, *, is_confirmed: bool) -> None:
+    def on_confirmed(self, number: int) -> None:
+        """Remember nothing."""
+
+    def on_failed(self, number: int) -> None:
         """Remember nothing."""
 
     def withdraw(self, number: int) -> None:
@@ -89,7 +92,7 @@ class BrokerWrites:
 # ---- the KIP's
 
 
-class KipWrites:
+class KipWrites(Writer):
     """
     The policy of the KIP, which remembers what was confirmed and what is not answered (rule 15).
 
@@ -129,15 +132,17 @@ class KipWrites:
         self._remember(KipWriteRow(state.next_write, state.start_offset, state.start_offset, ()))
         return state.start_offset, ()
 
-    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent | None:
-        """Return the write of those *entries* that lie at or above the SPSO; None if none does."""
+    def is_written(self, state: PartitionState, last_offset: int) -> bool:
+        """Return whether the records reach the SPSO: what lies below it is persisted by the SPSO."""
+        return last_offset >= state.start_offset
+
+    def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
+        """Return the write of those *entries* that lie at or above the SPSO, of which there is one at least."""
         changed = sorted(
             batch._replace(first_offset=max(batch.first_offset, state.start_offset))
             for batch in entries
             if self.is_written(state, batch.last_offset)
         )
-        if not changed:
-            return None
         expired = merged(batch._replace(delivery_state=RecordState.ACQUIRED) for batch in changed) if is_final else ()
         row = KipWriteRow(state.next_write, _UNCHANGED, _UNCHANGED, expired)
         self._expired.add(row)  # from now on they count as before until they are confirmed, but in this write
@@ -148,24 +153,23 @@ class KipWrites:
             self._durable_end = max(self._durable_end, end)
         return content
 
-    def is_written(self, state: PartitionState, last_offset: int) -> bool:
-        """Return whether the records reach the SPSO: what lies below it is persisted by the SPSO."""
-        return last_offset >= state.start_offset
-
     def on_unwritten(self, first_offset: int, last_offset: int) -> None:
         """Look at these records again."""
         self._unsure.forget(first_offset, last_offset)
 
-    def on_answer(self, number: int, *, is_confirmed: bool) -> None:
-        """Forget write *number*, and rely on it from now on if it is confirmed."""
+    def on_confirmed(self, number: int) -> None:
+        """Forget write *number*, and rely on it from now on."""
         row = self._forget(number)
-        if is_confirmed or self._is_start_known:  # a write that has failed may have been applied
+        self._stored_start = max(self._stored_start, row.start_offset)
+        self._durable_end = max(self._durable_end, row.end_offset)
+
+    def on_failed(self, number: int) -> None:
+        """Forget write *number*, which may have been applied all the same."""
+        row = self._forget(number)
+        if self._is_start_known:
             self._stored_start = max(self._stored_start, row.start_offset)
-        if is_confirmed:
-            self._durable_end = max(self._durable_end, row.end_offset)
-        else:
-            for expired in row.expired:  # no longer as before the expiry
-                self._unsure.forget(expired.first_offset, expired.last_offset)
+        for expired in row.expired:  # no longer as before the expiry
+            self._unsure.forget(expired.first_offset, expired.last_offset)
 
     def withdraw(self, number: int) -> None:
         """Forget write *number*, which is not issued; do nothing if there is none."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from sharestate.partition.advance import advance
 from sharestate.partition.batches import Batch, is_uniform, values_of
 from sharestate.partition.cells import Cell
 from sharestate.partition.commit import commit
 from sharestate.partition.record_machine import TERMINAL, TRANSITIONS, Input
 from sharestate.partition.state import FinalWrite, PartitionState, PendingWrite, WriteContent
 from sharestate.values.dead_letters import DeadLetter
-from sharestate.values.effects import NOTHING, WAKE, Effects, with_writes
+from sharestate.values.effects import NOTHING, WAKE, Effects
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, WriteShareGroupState
@@ -61,10 +62,8 @@ class Change:
         """Begin *input_* for *cell*, that of one record of a split batch or of a whole one (rules 1.3 and 20.4)."""
         state, after = self._state, self._after(cell, input_)
         self._add_range(batch, first_offset, last_offset)
-        state.put_cell(batch, first_offset, after)
+        state.put_pending(batch, first_offset, after, state.not_below_start(first_offset, last_offset))
         self._entries.append(new_tuple(StateBatch, (first_offset, last_offset, after.state, after.delivery_count)))
-        if after.state in TERMINAL:
-            state.count_completed(state.not_below_start(first_offset, last_offset))
 
     def begin(
         self, batch: Batch, first_offset: int, part: Sequence[Cell], input_: Input, cells: Iterable[Cell]
@@ -219,10 +218,14 @@ def issue(state: PartitionState, change: Change) -> Effects:
         return NOTHING
     dead_letters = change.dead_letters(batches) if config.dead_letter_queue else ()
     pending = PendingWrite(change.number, config.delivery_count_limit, change.ranges(), dead_letters)
-    content = state.writer.content(state, batches, is_final=False)
+    _, _, last_offset = pending.ranges[-1]
+    is_written = state.writer.is_written(state, last_offset)
     if state.recorder is not None:
-        change.record(pending.ranges, None if content is None else change.number)
-    return _issued(state, content, pending)
+        change.record(pending.ranges, change.number if is_written else None)
+    if not is_written:
+        commit(state, pending, None)
+        return WAKE if advance(state) else NOTHING
+    return _with_write(issue_content(state, state.writer.content(state, batches, is_final=False), pending))
 
 
 def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
@@ -243,23 +246,19 @@ def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
     pending = PendingWrite(number, config.delivery_count_limit, ((batch, first_offset, last_offset),), dead_letters)
     try:
         content = state.writer.content(state, (entry,), is_final=False)
-        state.put_cell(batch, first_offset, after)
-        if after.state in TERMINAL:
-            state.count_completed(last_offset - first_offset + 1)
+        state.put_pending(batch, first_offset, after, last_offset - first_offset + 1)
         if state.recorder is not None:
             state.recorder.record_one(first_offset, last_offset, after, input_, number)
-        return _issued(state, content, pending)
+        return _with_write(issue_content(state, content, pending))
     except BaseException:
         state.put_cell(batch, first_offset, cell)
         _withdraw_write(state, number, completed)
         raise
 
 
-def _issued(state: PartitionState, content: WriteContent | None, pending: PendingWrite) -> Effects:
-    # rule 16
-    if content is None:
-        return WAKE if commit(state, pending, None) else NOTHING
-    return with_writes((issue_content(state, content, pending),))
+def _with_write(write: WriteShareGroupState) -> Effects:
+    """Return the effects of a command that leaves nothing to do but to send *write*."""
+    return new_tuple(Effects, ((), (write,), False, (), None, ()))
 
 
 def _withdraw_write(state: PartitionState, number: int, complete_count: int) -> None:
@@ -280,8 +279,10 @@ def issue_final(
 ) -> tuple[WriteShareGroupState, ...]:
     """Issue the write of *entries*, which stand whatever becomes of it; none if none of them has to be persisted."""
     # rule 10, step 5
+    if not any(state.writer.is_written(state, entry.last_offset) for entry in entries):
+        return ()
     content = state.writer.content(state, entries, is_final=True)
-    return () if content is None else (issue_content(state, content, FinalWrite(dead_letters, wakes)),)
+    return (issue_content(state, content, FinalWrite(dead_letters, wakes)),)
 
 
 def issue_content(

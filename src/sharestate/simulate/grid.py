@@ -17,6 +17,7 @@ from sharestate.simulate.load import Load, setting_name
 from sharestate.simulate.result import SimulationResult
 from sharestate.simulate.simulation import simulate
 from sharestate.values.checks import refuse
+from sharestate.worker_processes import begin_worker
 
 GRID_VERSION: Final = 1
 """The version of the form of grids that is written."""
@@ -141,7 +142,7 @@ def sweep(
     simulated = partial(simulated_point, seeds=tuple(seeds))
     if processes == 1:
         return list(watch(map(simulated, points)))
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin_worker) as pool:
         return list(watch(_in_processes(pool, simulated, points)))
 
 

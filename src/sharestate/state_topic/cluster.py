@@ -115,7 +115,7 @@ class Cluster:
         try:
             self._consumer = Consumer(self._settings | _FETCH | {"error_cb": self._failed})
         except KafkaException as error:
-            raise InvalidConfigurationError(error.args[0].str()) from error
+            raise InvalidConfigurationError(_reason(error).str()) from error
 
     def state_offsets(self, partitions: Collection[int] | None = None) -> dict[int, range]:
         """Return the offsets that each partition of the topic has now, or each of *partitions*."""
@@ -158,7 +158,7 @@ class Cluster:
         try:
             return range(*self._consumer.get_watermark_offsets(self._place(number), timeout=self._timeout_s))
         except KafkaException as error:
-            self._refuse(error.args[0], error)
+            self._refuse(_reason(error), error)
 
     def _place(self, number: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, number, offset)
@@ -273,7 +273,7 @@ class Cluster:
                 del self._admin
                 listed |= self._list_offsets({name: places[name] for name, at in listed.items() if at is None}, spec)
         except KafkaException as error:
-            self._refuse(error.args[0], error)
+            self._refuse(_reason(error), error)
         found = {key: listed.get((place.topic, place.partition)) for key, place in asked.items()}
         return {key: offset for key, offset in found.items() if offset is not None}
 
@@ -288,7 +288,7 @@ class Cluster:
                 listed[name] = int(futures[place].result().offset)
             except KafkaException as error:
                 self._pass_over(error)
-                if error.args[0].code() in _OTHER_LEADER:
+                if _reason(error).code() in _OTHER_LEADER:
                     listed[name] = None
         return listed
 
@@ -311,7 +311,7 @@ class Cluster:
                     bits = uuid.get_most_significant_bits() % 2**64 << 64 | uuid.get_least_significant_bits() % 2**64
                     ids[topic_id_text(bits.to_bytes(16))] = name
         except KafkaException as error:
-            self._refuse(error.args[0], error)
+            self._refuse(_reason(error), error)
         return ids
 
     def group_configs(self, group_ids: Iterable[str], *, passes_over: bool = False) -> dict[str, dict[str, str]]:
@@ -343,7 +343,7 @@ class Cluster:
                         name: entry.value for name, entry in entries.items() if entry.value is not None
                     }
         except KafkaException as error:
-            self._refuse(error.args[0], error)
+            self._refuse(_reason(error), error)
         return configs
 
     @cached_property
@@ -359,14 +359,15 @@ class Cluster:
             except KafkaException as error:
                 self._consumer.poll(0)  # which calls back with what has failed
                 if monotonic() > give_up_s or not _HOPELESS.isdisjoint(self._failures):
-                    self._refuse(error.args[0], error)
+                    self._refuse(_reason(error), error)
             else:
                 self._failures.clear()  # they are over
                 return dict(metadata.topics)
 
     def _pass_over(self, error: Exception) -> None:
         """Raise *error* again unless it is about one topic or partition."""
-        if error.args[0].code() <= 0 and error.args[0].code() not in _ABSENT:
+        code = _reason(error).code()
+        if code <= 0 and code not in _ABSENT:
             raise error
 
     # ---- its life
@@ -402,6 +403,12 @@ class Cluster:
 def _says(message: Message, code: int) -> bool:
     error = message.error()
     return error is not None and error.code() == code
+
+
+def _reason(error: Exception) -> KafkaError:
+    """Return what an exception of the client is about, which is all that it has."""
+    reason: KafkaError = error.args[0]
+    return reason
 
 
 def _bytes(data: bytes | str) -> bytes:

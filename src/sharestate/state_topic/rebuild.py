@@ -271,7 +271,8 @@ class StatePartition:
         record = self._replayed(offset, logged)
         self.last_offset = offset
         if logged.timestamp_ms is not None:
-            self.last_timestamp_ms = max(logged.timestamp_ms, self.last_timestamp_ms or 0)
+            last_ms = self.last_timestamp_ms
+            self.last_timestamp_ms = logged.timestamp_ms if last_ms is None else max(logged.timestamp_ms, last_ms)
         if self.first_offset is None:
             self.first_offset = offset
         return record

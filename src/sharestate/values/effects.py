@@ -214,16 +214,6 @@ class Effects(NamedTuple):
         return sum(last - first + 1 for first, last, _ in self.acquired)
 
 
-def with_writes(writes: tuple[WriteShareGroupState, ...]) -> Effects:
-    """Return the effects of a command that leaves nothing to do but to send *writes*, of which there may be none."""
-    return new_tuple(Effects, ((), writes, False, (), None, ())) if writes else NOTHING
-
-
-def with_acquired(acquired: tuple[AcquiredRecords, ...]) -> Effects:
-    """Return the effects of a command that has only *acquired* records, or none."""
-    return new_tuple(Effects, (acquired, (), False, (), None, ())) if acquired else NOTHING
-
-
 NOTHING: Final = Effects()
 """The effects of a command that leaves nothing to do."""
 

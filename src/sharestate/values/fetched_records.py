@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Final, Self
+from typing import Self
 
-from attrs import field, frozen
+from attrs import frozen
 
-from sharestate.values.checks import a_tuple, brief_repr, expect, integer, refuse, rows
-from sharestate.values.list_slices import CheckedBatches
-from sharestate.values.records import MAX_OFFSET, AbortedTransaction, RecordBatch, is_batch_after, refuse_batch
+from sharestate.values.batch_checks import record_batches
+from sharestate.values.checks import brief_repr, expect, integer, refuse, rows
+from sharestate.values.records import MAX_OFFSET, AbortedTransaction, RecordBatch
 from sharestate.values.transaction_index import TransactionIndex
 
 
@@ -25,39 +25,11 @@ class IsolationLevel(Enum):
     """They are archived as they are acquired."""
 
 
-_FIELDS: Final = len(RecordBatch._fields)
-
-
-def _record_batches(batches: Iterable[RecordBatch]) -> Sequence[RecordBatch]:
-    if type(batches) is CheckedBatches:  # fetches of one record after the other share them; an isinstance takes long
-        return batches
-    batches = a_tuple(batches, RecordBatch, "batches")
-    previous = -1
-    for batch in batches:  # one by one: there is usually one
-        if type(batch) is not RecordBatch or len(batch) != _FIELDS or not is_batch_after(batch, previous):
-            return _looked_at(batches)
-        previous = batch.last_offset
-    return batches
-
-
-def _looked_at(batches: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
-    """Return *batches*, or name the first that is wrong: usually there is one."""
-    rows(batches, RecordBatch, "batches")
-    previous = -1
-    for index, batch in enumerate(batches):
-        if not is_batch_after(batch, previous):
-            refuse_batch(batch, previous, f"batches[{index}]")
-        previous = batch.last_offset
-    return batches
-
-
 def _last_offset(batch: RecordBatch) -> int:
     return expect(batch, RecordBatch, "log").last_offset
 
 
 def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[AbortedTransaction, ...]:
-    if transactions == ():  # nearly always
-        return ()
     transactions = rows(transactions, AbortedTransaction, "aborted_transactions")
     for index, transaction in enumerate(transactions):
         integer(transaction.producer_id, f"aborted_transactions[{index}].producer_id")
@@ -65,15 +37,7 @@ def _aborted_transactions(transactions: Iterable[AbortedTransaction]) -> tuple[A
     return transactions
 
 
-def _fetch_offset(offset: int) -> int:
-    return offset if type(offset) is int and 0 <= offset <= MAX_OFFSET else integer(offset, "fetch_offset", 0)
-
-
-def _isolation(level: IsolationLevel) -> IsolationLevel:
-    return level if type(level) is IsolationLevel else expect(level, IsolationLevel, "isolation")
-
-
-@frozen(kw_only=True, slots=False)  # with slots each field of a frozen instance takes twice as long to set
+@frozen(kw_only=True, slots=False, init=False)  # with slots each field of a frozen instance takes twice as long to set
 class FetchedRecords:
     """
     The answer of the log to a fetch.
@@ -93,10 +57,28 @@ class FetchedRecords:
         FetchPartitionData (Kafka 4.3.1).
     """
 
-    fetch_offset: int = field(converter=_fetch_offset)
-    batches: Sequence[RecordBatch] = field(converter=_record_batches)
-    aborted_transactions: tuple[AbortedTransaction, ...] = field(default=(), converter=_aborted_transactions)
-    isolation: IsolationLevel = field(default=IsolationLevel.READ_UNCOMMITTED, converter=_isolation)
+    fetch_offset: int
+    batches: Sequence[RecordBatch]
+    aborted_transactions: tuple[AbortedTransaction, ...]
+    isolation: IsolationLevel
+
+    def __init__(
+        self,
+        *,
+        fetch_offset: int,
+        batches: Iterable[RecordBatch],
+        aborted_transactions: Iterable[AbortedTransaction] = (),
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> None:
+        """Check every part; a converter for each would be three more calls."""
+        fields = self.__dict__
+        is_offset = type(fetch_offset) is int and 0 <= fetch_offset <= MAX_OFFSET
+        fields["fetch_offset"] = fetch_offset if is_offset else integer(fetch_offset, "fetch_offset", 0)
+        fields["batches"] = record_batches(batches)
+        is_empty = aborted_transactions == ()  # nearly always
+        fields["aborted_transactions"] = () if is_empty else _aborted_transactions(aborted_transactions)
+        is_level = type(isolation) is IsolationLevel
+        fields["isolation"] = isolation if is_level else expect(isolation, IsolationLevel, "isolation")
 
     @classmethod
     def from_log(

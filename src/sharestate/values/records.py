@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import field, frozen
 
-from sharestate.values.checks import MAX_INT64, MIN_INT64, expect, integer, number, refuse, text
+from sharestate.values.checks import MAX_INT64, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -185,27 +185,3 @@ class AcquiredRecords(NamedTuple):
     first_offset: int
     last_offset: int
     delivery_count: int
-
-
-def is_batch_after(batch: Any, previous: int) -> bool:  # noqa: ANN401 - whatever the caller has put into it
-    """Return whether *batch* is well-formed and may follow a batch that ends at *previous*."""
-    first, last, producer_id, is_transactional, control = batch
-    return (
-        type(first) is type(last) is type(producer_id) is int
-        and previous < first <= last <= MAX_OFFSET
-        and MIN_INT64 <= producer_id <= MAX_INT64
-        and type(is_transactional) is bool
-        and (control is None or type(control) is ControlType)
-    )
-
-
-def refuse_batch(batch: RecordBatch, previous: int, field: str) -> None:
-    """Raise the error for *batch*; nothing is raised for a number of a subclass of int."""
-    integer(batch.first_offset, f"{field}.first_offset", 0, MAX_OFFSET)
-    integer(batch.last_offset, f"{field}.last_offset", 0, MAX_OFFSET)
-    integer(batch.producer_id, f"{field}.producer_id")
-    expect(batch.is_transactional, bool, f"{field}.is_transactional")
-    if batch.control is not None:
-        expect(batch.control, ControlType, f"{field}.control")
-    if not previous < batch.first_offset <= batch.last_offset:
-        refuse(f"log batches ascend without overlap: {batch.first_offset}-{batch.last_offset} after {previous}", field)

@@ -69,9 +69,6 @@ class StateRun(NamedTuple):
     @classmethod
     def of_batches(cls, batches: Sequence[StateBatch]) -> StateRun:
         """Make a run of *batches*, at least one."""
-        if len(batches) == 1:  # as most writes have: a third of the time of a zip
-            ((first, last, state, count),) = batches
-            return new_tuple(cls, ((first,), (last,), (state,), (count,)))
         return new_tuple(cls, zip(*batches, strict=True))
 
     def batches(self) -> Iterator[StateBatch]:
@@ -85,9 +82,6 @@ class StateRun(NamedTuple):
         if firsts is lasts:
             firsts = lasts = tuple(firsts)  # a range would make each offset twice
         return map(_new_state_batch, zip(firsts, lasts, states, counts, strict=True))
-
-
-_run_of: Final = StateRun.of_batches  # to bind it anew for each write takes longer than to call it
 
 
 class StateBatches(Sequence[StateBatch]):
@@ -162,7 +156,10 @@ def runs_of(batches: Sequence[StateBatch]) -> tuple[StateRun, ...]:
     """Return *batches* column by column; those that a share partition has made are so already."""
     if type(batches) is StateBatches:  # an isinstance of what is abstract takes as long as making the run
         return batches.runs
-    return (_run_of(batches),) if batches else ()
+    if len(batches) == 1:  # as most writes have: a third of the time of a zip
+        ((first, last, state, count),) = batches
+        return (new_tuple(StateRun, ((first,), (last,), (state,), (count,))),)
+    return (StateRun.of_batches(batches),) if batches else ()
 
 
 _STATE_BATCH: Final = (

@@ -15,16 +15,10 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
+from sharestate.values.batch_checks import is_batch_after, refuse_batch
 from sharestate.values.checks import expect, integer, refuse, rows
 from sharestate.values.least_of_blocks import LeastOfBlocks
-from sharestate.values.records import (
-    NO_PRODUCER_ID,
-    AbortedTransaction,
-    ControlType,
-    RecordBatch,
-    is_batch_after,
-    refuse_batch,
-)
+from sharestate.values.records import NO_PRODUCER_ID, AbortedTransaction, ControlType, RecordBatch
 
 
 class TransactionIndex:

@@ -15,7 +15,21 @@ from attrs import evolve
 import sharestate
 from bench import instruction_table as program
 from bench.bytecodes import bytecodes, executed_by
-from bench.instruction_table import GROWN, NOT_CHECKED, TABLE, Counted, TableError, differences, read, unchecked, write
+from bench.instruction_table import (
+    BEGIN,
+    END,
+    GROWN,
+    NOT_CHECKED,
+    PAGE,
+    TABLE,
+    Counted,
+    TableError,
+    differences,
+    page_table,
+    read,
+    unchecked,
+    write,
+)
 from bench.jvm.library import ROOT
 from bench.rows import OF_RECORD
 from bench.workloads import WHOLE
@@ -25,6 +39,7 @@ BEFORE = Counted(
     python="3.11",
     build="Python 3.11.7 built with GCC 12.2.0",
     instructions=dict.fromkeys(OF_RECORD, 100_000),
+    compiled=dict.fromkeys(OF_RECORD, 60_000),
     bytecodes={name: {"partition.acquire.plan": 900.0, "values.effects.make": 100.0} for name in OF_RECORD},
 )
 
@@ -78,9 +93,11 @@ def test_another_version_of_python_is_not_compared() -> None:
     now = evolve(with_whole(200_000, values__effects__make=900), python="3.13", build="Python 3.13.1")
 
     assert [*differences(BEFORE, now)] == []
+    another_build = f"not checked, because the table has those of {BEFORE.build}; this is Python 3.13.1"
     assert unchecked(BEFORE, now) == [
         "bytecodes: not checked, because the table has those of Python 3.11, not 3.13",
-        f"instructions: not checked, because the table has those of {BEFORE.build}; this is Python 3.13.1",
+        f"instructions: {another_build}",
+        f"instructions, compiled: {another_build}",
     ]
 
 
@@ -100,9 +117,26 @@ def test_a_compiled_library_has_no_bytecodes_to_compare() -> None:
     assert unchecked(BEFORE, COMPILED) == ["bytecodes: not checked, because the library is compiled"]
 
 
+def test_what_the_compiled_library_takes_is_held_too() -> None:
+    """A row whose instructions have grown there alone fails."""
+    now = evolve(BEFORE, compiled={**BEFORE.compiled, WHOLE: 66_000})
+
+    assert next(iter(differences(BEFORE, now))) == "whole: 60,000 -> 66,000 instructions, compiled (+10.0 %)"
+
+
+def test_without_a_compiled_wheel_that_is_said() -> None:
+    """The rest is compared."""
+    now = evolve(with_whole(110_000), compiled={})
+
+    assert next(iter(differences(BEFORE, now))) == "whole: 100,000 -> 110,000 instructions (+10.0 %)"
+    assert unchecked(BEFORE, now) == [
+        "instructions, compiled: not checked, because there was no wheel: make wheel-compiled"
+    ]
+
+
 def test_instructions_are_not_missed_where_bytecodes_alone_were_asked_for() -> None:
     """Bytecodes that are as in the table are all that has to be."""
-    now = evolve(BEFORE, instructions={}, build="Python 3.11.2")
+    now = evolve(BEFORE, instructions={}, compiled={}, build="Python 3.11.2")
 
     assert [*differences(BEFORE, now)] == unchecked(BEFORE, now, bytecodes_only=True) == []
 
@@ -110,7 +144,7 @@ def test_instructions_are_not_missed_where_bytecodes_alone_were_asked_for() -> N
 @pytest.mark.parametrize(
     ("now", "status", "said"),
     [
-        (BEFORE, 0, "whole: 100,000 instructions, 1,000 bytecodes"),
+        (BEFORE, 0, "whole: 100,000 instructions, 60,000 compiled, 1,000 bytecodes"),
         (with_whole(110_000), GROWN, "make instructions UPDATE=1"),
         (evolve(BEFORE, build="Python 3.11.2"), NOT_CHECKED, "instructions: not checked, because"),
         (evolve(BEFORE, instructions={}), NOT_CHECKED, "instructions: not checked, because"),
@@ -126,7 +160,7 @@ def test_the_exit_status_says_what_came_of_it(  # noqa: PLR0913 - three of them 
 ) -> None:
     """As in the table, changed, and not checked have one each."""
     write(tmp_path / "table.json", BEFORE)
-    monkeypatch.setattr(program, "counted", lambda *, bytecodes_only: now if not bytecodes_only else None)
+    monkeypatch.setattr(program, "counted", lambda **_: now)
     monkeypatch.setattr("sys.argv", ["table", "--table", str(tmp_path / "table.json")])
 
     with pytest.raises(SystemExit) as ended:
@@ -136,7 +170,7 @@ def test_the_exit_status_says_what_came_of_it(  # noqa: PLR0913 - three of them 
     assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("text", ["[]", "{", "{}", '{"version": 1}', '{"version": 2}'])
+@pytest.mark.parametrize("text", ["[]", "{", "{}", '{"version": 1}', '{"version": 2}', '{"version": 3}'])
 def test_a_file_that_is_no_table_is_refused(text: str, tmp_path: Path) -> None:
     """Another version too; the message names the file."""
     (tmp_path / "table.json").write_text(text, "utf-8")
@@ -150,8 +184,38 @@ def test_the_table_of_record_has_every_row(tmp_path: Path) -> None:
     table = read(TABLE)
     write(tmp_path / "again.json", table)
 
-    assert {*table.instructions} == {*table.bytecodes} == {*OF_RECORD}
+    assert {*table.instructions} == {*table.compiled} == {*table.bytecodes} == {*OF_RECORD}
     assert json.loads((tmp_path / "again.json").read_text("utf-8")) == json.loads(TABLE.read_text("utf-8"))
+
+
+def test_the_page_says_what_the_table_does() -> None:
+    """What docs/install.md has between its marks is made of the table of record."""
+    _, _, rest = PAGE.read_text("utf-8").partition(f"{BEGIN}\n")
+    between, closed, _ = rest.partition(f"{END}\n")
+
+    assert closed
+    assert between.strip() == page_table(read(TABLE))
+
+
+def test_an_update_writes_the_table_and_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both at once, of one count; without the compiled wheel neither is touched."""
+    table, page = tmp_path / "table.json", tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    monkeypatch.setattr(program, "counted", lambda **_: BEFORE)
+    monkeypatch.setattr(program, "lacking", lambda: None)
+    command = ["table", "--update", "--table", str(table), "--page", str(page)]
+    monkeypatch.setattr("sys.argv", command)
+    with pytest.raises(SystemExit, match="make wheel-compiled"):
+        program.main()
+    assert (table.exists(), "old" in page.read_text()) == (False, True)
+
+    monkeypatch.setattr("sys.argv", [*command, "--wheel", "compiled.whl"])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+
+    assert not ended.value.code
+    assert read(table) == BEFORE
+    assert page.read_text() == f"before\n{BEGIN}\n\n{page_table(BEFORE)}\n\n{END}\nafter\n"
 
 
 def test_bytecodes_are_counted_by_function_and_alike_each_time() -> None:

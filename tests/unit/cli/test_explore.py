@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
@@ -20,8 +21,6 @@ from sharestate.testing.explore import BEYOND, Configuration
 from tests.support.explorations import BUGS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 
@@ -118,3 +117,41 @@ def test_no_configuration(tmp_path: Path) -> None:
     result = run("--configuration", file)
     assert result.exit_code == 2
     assert "log" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('{"sharestate_exploration":1,"log":[[0,0]],"dead_letter_queue":true}', "config.dead_letter_queue: "),
+        ('{"sharestate_exploration":1,"log":[[0,2],[1,3]]}', "log[1]: "),
+        ('{"sharestate_exploration":1,"log":[[0,0]]}' + 70_000 * " " + "?", "longer than 65536 characters"),
+    ],
+)
+def test_names_file_and_field(tmp_path: Path, text: str, field: str) -> None:
+    """What is wrong with a configuration is said with the file and the field, whoever finds it."""
+    file = tmp_path / "group.json"
+    file.write_text(text)
+    result = run("--configuration", file, "--profile", "kafka-4.3")
+    assert (result.exit_code, result.output.strip().startswith(f"Error: {file}: {field}")) == (2, True), result.output
+
+
+def test_asks_for_directories_before_it_explores(small: Path, tmp_path: Path) -> None:
+    """A file that cannot be written is refused before anything is explored."""
+    for option in ("--resume", "--out"):
+        result = run("--configuration", small, option, tmp_path / "none" / "file")
+        assert result.exit_code == 2
+        assert result.output == f"Error: {tmp_path}/none/file: nothing can be written into {tmp_path}/none\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_says_what_was_found_though_the_disk_is_full(small: Path) -> None:
+    """Where a counterexample cannot be written it is shown all the same, and the error names the file."""
+    result = run("--configuration", small, "--profile", "kafka-4.3", "--out", "/dev/full")
+    assert result.exit_code == 2
+    assert "does not hold: nothing stalls" in result.output
+    assert "Error: /dev/full: No space left on device" in result.output
+
+
+def test_no_time_that_is_none(small: Path) -> None:
+    """A bound of nan seconds, which would be none, is refused."""
+    assert run("--configuration", small, "--seconds", "nan").exit_code == 2

@@ -147,6 +147,23 @@ def test_a_write_looks_at_what_it_touches(combiner: Combine, monkeypatch: pytest
     assert looked_at == 2 + 1
 
 
+@every_combiner
+@pytest.mark.parametrize("count", [1, 100, 1_000])
+def test_a_write_may_cut_every_stored_batch(combiner: Combine, count: int) -> None:
+    """However many there are, a member's acknowledgements may cross the boundaries of all of them."""
+    stored = [StateBatch(10 * each, 10 * each + 9, 0, 1) for each in range(count)]
+    written = [StateBatch(10 * each + 5, 10 * each + 14, 2, 1 + each % 2) for each in range(count)]
+
+    assert combiner(stored, written, -1) == (StateBatch(0, 4, 0, 1), *written)
+
+
+def test_as_many_batches_may_overlap_as_the_docs_say() -> None:
+    """Of 32 each may overlap all others (``CoordinatorShard.write``)."""
+    overlapping = [StateBatch(0, 32 + each, 0, 30_000 - each) for each in range(32)]
+
+    assert combine((), overlapping, -1) == combine_to_fewest((), overlapping, -1)
+
+
 @pytest.mark.parametrize("count", [1_000, 2_000])
 def test_batches_that_all_overlap_are_refused(count: int) -> None:
     """Kafka 4.3 combines any two of a thousand; brokers write none that overlap."""

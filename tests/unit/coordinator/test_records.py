@@ -254,6 +254,7 @@ def test_an_unknown_type_has_an_error_of_its_own() -> None:
         decode_record(b"\0\7?", b"?")
 
     assert (refused.value.exception, refused.value.code) == ("UnknownRecordTypeException", -1)
+    assert refused.value.byte_offset == 0
 
 
 @pytest.mark.parametrize("key", [SNAPSHOT_KEY, UPDATE_KEY])

@@ -380,7 +380,7 @@ def test_an_update_without_an_epoch_or_offset_keeps_those_known() -> None:
 
 def test_a_tombstone_of_an_update_is_refused() -> None:
     """No coordinator writes one, and Kafka's fails on it."""
-    with pytest.raises(RecordFormatError, match="a tombstone of an update"):
+    with pytest.raises(RecordFormatError, match=r"^value, byte 0: a tombstone of an update"):
         Coordinator().shard.replay(0, StateRecord(KEY, None, RecordType.SHARE_UPDATE))
 
 
@@ -481,3 +481,16 @@ def test_a_shard_goes_on_from_what_another_one_had() -> None:
 
     assert second.shard.last_snapshot == 0
     assert second.write((15, 19, 2, 1)).records == first.write((15, 19, 2, 1)).records
+
+
+def test_what_a_shard_has_taken_over_is_final() -> None:
+    """Records after that may fail to be logged, those before it have not."""
+    first, second = led(), Coordinator()
+    second.shard.resume(first.shard.states, first.shard.last_snapshot)
+    (tombstone,) = second.shard.delete(KEY).records
+    second.shard.replay(9, tombstone)
+    assert (dict(second.shard.states), second.shard.last_snapshot) == ({}, 9)
+
+    second.shard.roll_back()
+
+    assert (second.shard.states, second.shard.last_snapshot) == (first.shard.states, first.shard.last_snapshot)

@@ -19,6 +19,7 @@ from sharestate import (
 from sharestate.coordinator import (
     CoordinatorConfig,
     CoordinatorShard,
+    LoggedRecord,
     LogOffsets,
     MemoryLog,
     Outcome,
@@ -113,6 +114,72 @@ def test_a_log_that_was_replaced_by_an_older_one_is_loaded_anew() -> None:
     log._records = log._records[:1]  # noqa: SLF001 - as a file that was restored
 
     assert starts(coordinator) == {0: 0}
+
+
+class CountingLog(MemoryLog):
+    """A log that counts the records that are read from it."""
+
+    count = 0
+
+    def read(self, offset: int) -> Sequence[LoggedRecord]:
+        """Return the records from *offset* on."""
+        records = super().read(offset)
+        self.count += len(records)
+        return records
+
+
+def test_each_record_is_read_once_by_who_has_not_written_it() -> None:
+    """A transaction costs what is done in it, however long the log is."""
+    log = CountingLog()
+    one, other = ShareCoordinator(log), ShareCoordinator(log)
+    for number in range(6):
+        one.run(partial(begin, now_ms=number), partial(begin, key=OTHER))
+    assert log.count == 0
+    assert starts(other) == starts(one) == {0: 0, 1: 0}
+    assert log.count == 12
+
+    other.run(partial(write, start_offset=5))
+    assert starts(other) == starts(one) == {0: 5, 1: 0}
+    assert log.count == 12 + 1
+
+
+def test_snapshots_come_after_as_many_updates_whoever_has_written_them() -> None:
+    """Each update counts once (ShareCoordinatorShard.shouldGenerateSnapshot)."""
+    log = MemoryLog()
+    coordinators = [ShareCoordinator(log, config=CONFIG), ShareCoordinator(log, config=CONFIG)]
+    coordinators[0].run(begin)
+    for offset in range(8):
+        coordinators[offset // 2 % 2].run(partial(write, start_offset=offset))
+
+    kinds = [decode_record(key, value).record_type for _, key, value in log.read(0)]
+    assert "".join("Su"[kind] for kind in kinds) == "SuuSuuSuu"
+
+
+def test_what_is_cold_stays_when_all_before_it_is_pruned() -> None:
+    """After however many transactions: the records that are left are those that were written last."""
+    log = MemoryLog()
+    coordinator = ShareCoordinator(log, config=CONFIG)
+    coordinator.run(begin, partial(begin, key=OTHER))
+    coordinator.run(partial(write, start_offset=5))
+    coordinator.run(partial(write, start_offset=6, key=OTHER))
+
+    assert coordinator.prune(now_ms=2000) == 4
+
+    assert log.offsets() == LogOffsets(4, 6)
+    assert starts(ShareCoordinator(log, config=CONFIG)) == starts(coordinator) == {0: 5, 1: 6}
+
+
+def test_where_nothing_can_be_pruned_nothing_is_written() -> None:
+    """Neither what is fenced, which the log still has."""
+    log = MemoryLog()
+    coordinator = ShareCoordinator(log, config=CONFIG)
+    coordinator.run(begin, begin, partial(begin, key=OTHER))
+    assert coordinator.prune(now_ms=1000) == 1
+    coordinator.run(lambda shard: shard.read(OTHER, leader_epoch=5, now_ms=0), partial(begin, key=OTHER))
+    before = log.offsets()
+
+    assert coordinator.prune(now_ms=1000) == 0
+    assert log.offsets() == before
 
 
 def test_pruning_writes_old_states_again() -> None:

@@ -107,6 +107,21 @@ def test_a_transaction_that_fails_does_nothing(log: StateLog) -> None:
 
 
 @pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """The connections that are made, of an SQLite that does not wait for the disk unless it is told to."""
+    made: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connected(*place: Any, **options: Any) -> sqlite3.Connection:  # noqa: ANN401 - as of sqlite3
+        made.append(connect(*place, **options))
+        made[-1].execute("PRAGMA synchronous = OFF")
+        return made[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    return made
+
+
+@pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Where a log is to be."""
     return tmp_path / "state.db"
@@ -168,6 +183,7 @@ def test_a_transaction_is_in_the_file_when_it_ends(path: Path) -> None:
 
     assert log._row("PRAGMA journal_mode") == ("wal",)  # noqa: SLF001 - settings of the connection
     assert log._row("PRAGMA synchronous") == (2,)  # noqa: SLF001
+    assert log._row("PRAGMA trusted_schema") == (0,)  # noqa: SLF001
     log.close()
     assert statement(path, "PRAGMA journal_mode") == ("wal",)
     assert statement(path, "PRAGMA application_id") == (int.from_bytes(b"SHST"),)
@@ -207,6 +223,38 @@ def test_what_is_unknown_is_refused(path: Path, change: str, message: str) -> No
     assert message in str(refused.value)
     assert repr(str(path)) in str(refused.value)
     assert path.read_bytes() == before
+
+
+def test_a_file_that_is_refused_is_closed(path: Path, connections: list[sqlite3.Connection]) -> None:
+    """Whoever keeps the error does not keep the file open."""
+    statement(path, "CREATE TABLE accounts (balance)")
+
+    with pytest.raises(StateLogError, match="a database of something else"):
+        SqliteLog(path)
+
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connections[-1].execute("SELECT 1")
+
+
+def test_the_disk_is_waited_for_however_sqlite_was_built(path: Path, connections: list[sqlite3.Connection]) -> None:
+    """Builds differ in what they do by default."""
+    log = SqliteLog(path)
+
+    assert connections[0].execute("PRAGMA synchronous").fetchone() == (2,)
+    log.close()
+
+
+def test_a_file_from_which_all_was_pruned_is_opened(path: Path) -> None:
+    """It goes on at the offset at which it ends."""
+    log = SqliteLog(path)
+    fill(log)
+    with log.transaction():
+        log.prune(3)
+    log.close()
+
+    again = SqliteLog(path)
+    assert (again.offsets(), list(again.read(0))) == (LogOffsets(3, 3), [])
+    again.close()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Reading committed records only: those of aborted transactions are archived as they are acquired."""
 
 import pytest
+from attrs import evolve
 
-from tests.support.scenes import Scene
+from sharestate import IsolationLevel
+from tests.support.scenes import Scene, fetched
 
 
 def test_aborted_records_are_archived() -> None:
@@ -122,3 +124,29 @@ def test_an_aborted_batch_is_cut_to_what_is_cached() -> None:
     assert scene.batches == ["[5-10] split: 5-9 ARCHIVED/1/-, 10 ACQUIRED/1/m1"]
     assert scene.partition.delivery_complete_count == 5
     assert scene.partition.lock_count() == 1
+
+
+def test_a_transaction_may_begin_with_the_last_record_of_a_batch() -> None:
+    """One of a single record, and it is aborted like any other (rule 7.10)."""
+    scene = Scene().load()
+
+    assert scene.acquire("m1", 0, "[0-4 p2][5 p1][6 p1 ABORT][7 p2]", aborted=[(1, 5)]) == ((0, 4, 1), (6, 7, 1))
+
+
+def test_aborted_records_are_left_out_behind_others_that_are_held() -> None:
+    """Each range that is acquired loses those within it (rule 7.10, step 3)."""
+    scene = Scene().load()
+    scene.acquire("m2", 0, "[0-1 p1]")
+    log = "[0-1 p1][2 p1 ABORT][3-4 p2][5-6 p3][7 p3 ABORT][8-9 p2]"
+
+    assert scene.acquire("m1", 0, log, aborted=[(1, 0), (3, 5)]) == ((2, 4, 1), (7, 9, 1))
+
+
+def test_who_reads_uncommitted_records_gets_aborted_ones() -> None:
+    """Though the fetch lists them (rule 7.10)."""
+    scene = Scene().load()
+    uncommitted = evolve(fetched(0, "[0-4 p1][5 p1 ABORT]", [(1, 0)]), isolation=IsolationLevel.READ_UNCOMMITTED)
+
+    effects = scene.partition.acquire("m1", uncommitted, now_ms=0)
+
+    assert effects.acquired == ((0, 5, 1),)

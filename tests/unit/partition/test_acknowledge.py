@@ -502,3 +502,11 @@ def test_types_for_records_that_were_delivered_differently_often() -> None:
     assert scene.acknowledge("m1", "0-5:1,3,2,1,3,2") == (
         "W(0; 0 st2 dc2, 1 st4 dc2, 2 st0 dc2, 3 st2 dc1, 4 st4 dc1, 5 st0 dc1; cc 4)",
     )
+
+
+def test_a_type_for_one_record_of_a_batch_is_not_lost() -> None:
+    """Though the same entry renews a record of another batch."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-1][2-4]", cut=2)
+
+    assert scene.acknowledge("m1", "1-4:accept,renew,accept,accept") == ("W(0; 1 st2 dc1, 3 st2 dc1, 4 st2 dc1; cc 3)",)

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 import pytest
 
 from sharestate import AcknowledgementBatch, AcknowledgeType, InvalidRequestError, MalformedInputError
+from sharestate.partition import acknowledgement_form
 from sharestate.partition.acknowledgement_form import acknowledgements
 
 
@@ -58,3 +59,27 @@ def test_types_count_as_they_are_gone_through() -> None:
     entries = (AcknowledgementBatch(0, 9, (1,)), AcknowledgementBatch(10, 19, ReadInOrder()))
 
     assert acknowledgements(entries) == entries
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        AcknowledgementBatch(2**63 - 1, 2**63 - 1, (1,)),
+        AcknowledgementBatch(-(2**63), 2**63 - 1, (1,)),
+        AcknowledgementBatch(0, 1, (1, 2)),
+    ],
+)
+def test_the_entry_at_fault_is_named_though_one_before_it_is_at_its_bounds(good: AcknowledgementBatch) -> None:
+    """The largest offset is one, and as many types as offsets are enough."""
+    with pytest.raises(InvalidRequestError, match="reversed: 5-3"):
+        acknowledgements([good, AcknowledgementBatch(5, 3, (1,))])
+
+
+def test_as_many_types_as_there_may_be_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are too few for one offset more, and that is what is said."""
+    monkeypatch.setattr(acknowledgement_form, "MAX_TYPES", 3)
+
+    with pytest.raises(InvalidRequestError, match="3 acknowledge types for the 4 offsets 0-3"):
+        acknowledgements([AcknowledgementBatch(0, 3, (1, 1, 1))])
+    with pytest.raises(MalformedInputError, match="expected at most 3 acknowledge types"):
+        acknowledgements([AcknowledgementBatch(0, 3, (1, 1, 1, 1))])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sharestate import KAFKA_4_3
 from tests.support.scenes import Scene, fetched
 
 
@@ -71,3 +72,40 @@ def test_records_of_another_member_are_not_acquired() -> None:
     scene.acquire("m1", 0, "[0-4]")
 
     assert scene.acquire("m2", 0, "[0-4]") == ()
+
+
+def test_one_record_less_than_was_fetched_is_acquired() -> None:
+    """A strict limit is kept, and the last record is cached as available (rule 20.1)."""
+    scene = Scene().load()
+
+    assert scene.acquire("m1", 0, "[0-9]", most=9, strict=True) == ((0, 8, 1),)
+    assert scene.partition.next_fetch_offset() == 9
+
+
+def test_a_fetch_over_batches_in_flight_makes_no_batch_over_them() -> None:
+    """Be only its last batch of the log beyond them."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-4]")
+
+    assert scene.acquire("m2", 5, "[3-4][5-9]") == ((5, 9, 1),)
+    assert scene.batches == ["[0-4] ACQUIRED/1/m1", "[5-9] ACQUIRED/1/m2"]
+
+
+def test_a_record_that_a_member_holds_at_the_spso_is_no_natural_gap() -> None:
+    """It may have gone from the log meanwhile, and stays until it is acknowledged."""
+    scene = Scene(profile=KAFKA_4_3.healed).load()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.acknowledge("m1", "0-3:accept")
+    assert scene.offsets == (4, 4)
+
+    assert scene.acquire("m2", 4, "[10-14]") == ((10, 14, 1),)
+    assert scene.offsets == (4, 14)
+
+
+def test_what_is_acquired_beyond_the_gap_window_ends_it() -> None:
+    """Though all of it is new (rule 4.4)."""
+    scene = Scene().load(0, "[5-9 st0]")
+    assert scene.window == (0, 9)
+
+    assert scene.acquire("m1", 10, "[10-14]") == ((10, 14, 1),)
+    assert scene.window is None

@@ -6,16 +6,19 @@ from itertools import permutations
 from typing import Final
 
 import pytest
+from attrs import evolve
 
 from sharestate import (
     Cause,
     ErrorCode,
     InvalidRecordStateError,
     NotLeaderOrFollowerError,
+    SharePartition,
     UnknownServerError,
     UnknownWriteError,
     WriteFailedError,
 )
+from sharestate.values.snapshot import RangeRow
 from tests.support.scenes import Scene
 
 
@@ -49,6 +52,20 @@ def test_a_success_that_moves_nothing_wakes_nobody() -> None:
     assert not scene.succeed(0).wake
     assert not scene.succeed(1).wake
     assert scene.partition.next_fetch_offset() == 10
+
+
+@pytest.mark.parametrize("spare", [RangeRow(5, 9), RangeRow(11, 11), RangeRow(11, 14)])
+def test_a_success_confirms_what_has_waited_for_it(spare: RangeRow) -> None:
+    """A write may name a range of which nothing waits for it, as a snapshot can say: those records stay as they are."""
+    scene = pending("0-4:accept", "10-10:accept")
+    snapshot = scene.partition.snapshot()
+    first, second = snapshot.writes
+    writes = (first._replace(ranges=(*first.ranges, spare)), second)
+    before = scene.batches
+    scene.partition = SharePartition.restore(evolve(snapshot, writes=writes))
+
+    assert scene.succeed(0).wake
+    assert scene.batches == before[1:]
 
 
 def test_a_failure_rolls_the_change_back() -> None:

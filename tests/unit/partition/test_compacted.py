@@ -114,3 +114,30 @@ def test_there_is_something_to_look_for_again() -> None:
 
     assert (before, scene.partition.find_next) == (False, True)
     assert scene.partition.next_fetch_offset() == 10
+
+
+def test_a_batch_of_one_record_just_before_the_fetched_data_is_lost() -> None:
+    """It is what the log went on with (rule 7.3)."""
+    scene = Scene().load(0, "[0-3 st0][4-4 st0]")
+    scene.acquire("m1", 0, "[5-9]")
+
+    assert scene.batches == ["[0-3] ARCHIVED/1/-", "[4] ARCHIVED/1/-", "[5-9] ACQUIRED/1/m1"]
+
+
+def test_batches_behind_one_that_a_member_holds_are_lost() -> None:
+    """The fetch begins within the first one, and all of the second is gone (rule 7.3)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m2", 10, "[10-14]")
+    scene.release("m2")
+    scene.acquire("m1", 5, "[20-24]")
+
+    assert scene.batches == ["[0-9] ACQUIRED/1/m1", "[10-14] ARCHIVED/1/-", "[20-24] ACQUIRED/1/m1"]
+
+
+def test_batches_behind_one_that_is_too_large_to_be_split_are_lost() -> None:
+    """That one stays as it is until all of it is gone (rule 24.5)."""
+    scene = Scene(split_limit=5).load(0, "[0-9 st0][10-14 st0]")
+    scene.acquire("m1", 5, "[20-24]")
+
+    assert scene.batches == ["[0-9] AVAILABLE/1/-", "[10-14] ARCHIVED/1/-", "[20-24] ACQUIRED/1/m1"]

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 from attrs import evolve
 
-from sharestate import KAFKA_4_3, KIP_932, RecordState, SharePartition, Snapshot, SnapshotError
+from sharestate import KAFKA_4_3, KAFKA_4_4, KIP_932, RecordState, SharePartition, Snapshot, SnapshotError
+from sharestate.partition import snapshots
 from sharestate.partition.batches import Batch
 from sharestate.partition.cells import Cell, unowned
 from sharestate.values.snapshot import BatchRow, CellRow, LockRow, RangeRow, RunRow, WriteRow
@@ -312,3 +313,91 @@ def test_ranges_within_ranges_of_expired_records_are_not_taken_apart() -> None:
     refused = refusal(hostile)
 
     assert (refused.field, "more than 1048576 expiries" in str(refused)) == ("kip_memory[2]", True)
+
+
+def test_a_gap_window_may_be_of_the_first_offset_alone() -> None:
+    """It is a range of one offset, 0."""
+    snapshot = evolve(taken(), gap_window=RangeRow(0, 0))
+
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+
+
+def test_a_batch_that_was_split_is_restored_at_the_split_limit() -> None:
+    """It is as large as may be."""
+    scene = Scene(split_limit=10).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "9:release")
+    snapshot = scene.partition.snapshot()
+
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+    assert refusal(evolve(snapshot, split_limit=9)).field == "batches[0][2]"
+
+
+def test_whole_batches_count_as_one_record_each() -> None:
+    """As long as none of them may be split into more than are allowed."""
+    scene = Scene(split_limit=2).load()
+    for first in (0, 10, 20):
+        scene.acquire("m1", first, f"[{first}-{first + 9}]")
+    snapshot = scene.partition.snapshot()
+
+    assert SharePartition.restore(snapshot, max_records=3).snapshot() == snapshot
+    assert refusal(snapshot, max_records=2).field == "batches[2]"
+    assert refusal(evolve(snapshot, split_limit=10), max_records=9).field == "batches[0]"
+    assert SharePartition.restore(evolve(snapshot, split_limit=9), max_records=9).end_offset == 29
+
+
+def test_batches_do_not_share_a_record() -> None:
+    """Each begins behind the one before it."""
+    batches = (WHOLE, BatchRow(9, 14, is_split=False, runs=(RunRow(1, 0),)))
+    snapshot = evolve(taken(), end_offset=14, find_next=True, cells=(AVAILABLE,), batches=batches)
+
+    assert refusal(snapshot).field == "batches[1]"
+
+
+def test_a_whole_batch_is_one_range_of_a_write() -> None:
+    """Two that make it up would be answered twice."""
+    assert refusal(pending((0, 4), (5, 9), (10, 14))).field == "writes[0][2]"
+
+
+def test_available_records_at_the_spso_are_looked_for() -> None:
+    """A fetch finds them, or the snapshot contradicts itself."""
+    batch = BatchRow(0, 0, is_split=False, runs=(RunRow(1, 0),))
+    snapshot = evolve(taken(), end_offset=0, find_next=True, cells=(AVAILABLE,), batches=(batch,))
+
+    assert SharePartition.restore(snapshot).next_fetch_offset() == 0
+    assert refusal(evolve(snapshot, find_next=False)).field == "batches"
+
+
+def test_the_expiries_that_a_policy_remembers_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each run of records, in how many writes; as many as may be are restored."""
+    scene = Scene(profile=KIP_932, lock_ms=100).load()
+    scene.is_holding = True
+    for first, last in ((0, 9), (20, 20)):
+        scene.acquire("m1", first, f"[{first}-{last}]")
+        scene.wait(101)
+    scene.acquire("m1", 0, "[0-9]")
+    scene.wait(101)
+    snapshot = scene.partition.snapshot()
+    assert snapshot.kip_memory is not None
+    expired = [(batch.first_offset, batch.last_offset) for row in snapshot.kip_memory.pending for batch in row.expired]
+    assert expired == [(0, 9), (20, 20), (0, 9)]
+    count = 3
+
+    monkeypatch.setattr(snapshots, "_MOST_EXPIRIES", count)
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+    monkeypatch.setattr(snapshots, "_MOST_EXPIRIES", count - 1)
+    assert refusal(snapshot).field == "kip_memory[2]"
+
+
+def test_no_record_goes_to_the_dead_letter_queue_twice() -> None:
+    """One that another record lacks then."""
+    scene = Scene(profile=KAFKA_4_4, queue=True).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acknowledge("m1", "0-4:reject", "5-8:reject")
+    snapshot = scene.partition.snapshot()
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+    *letters, last = snapshot.dead_letters
+    assert last.dead_letter[:2] == (8, 8)
+
+    last = last._replace(dead_letter=last.dead_letter._replace(first_offset=7, last_offset=7))
+    assert refusal(evolve(snapshot, dead_letters=(*letters, last))).field == "batches"

@@ -408,3 +408,64 @@ def test_fetches_are_woken_where_nothing_is_written() -> None:
 
     effects = partition.release("m1", now_ms=0)
     assert (effects.writes, effects.wake, partition.start_offset) == ((), True, 120)
+
+
+def test_what_is_done_but_for_the_last_record_is_not_passed() -> None:
+    """A member holds it."""
+    partition = started()
+    for first in (100, 110):
+        partition.acquire("m1", fetched(first, first + 9), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m1", (110, 118, 1)).number)
+
+    write = acknowledge(partition, "m1", (100, 109, 1))
+
+    assert said(write) == (119, [])
+
+
+def test_records_behind_a_gap_are_written_with_what_lies_before_them() -> None:
+    """Nothing is cached where the durable records end."""
+    partition = started()
+    for first in (100, 110):
+        partition.acquire("m1", fetched(first, first + 4), now_ms=0)
+    partition.write_succeeded(acknowledge(partition, "m1", (102, 104, 2)).number)
+
+    assert said(acknowledge(partition, "m1", (112, 112, 2))) == (-1, [(110, 111, 0, 0), (112, 112, 0, 1)])
+
+
+def test_a_change_of_the_next_record_is_written_while_the_one_before_it_is_pending() -> None:
+    """What was looked at for the first write ends just before it."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+
+    assert said(acknowledge(partition, "m1", (102, 102, 2))) == (-1, [(100, 101, 0, 0), (102, 102, 0, 1)])
+    assert said(acknowledge(partition, "m1", (103, 103, 2))) == (-1, [(100, 102, 0, 0), (103, 103, 0, 1)])
+
+
+def test_a_failed_expiry_at_the_durable_end_counts_as_it_is_now() -> None:
+    """Though a write before it has had the record as it was."""
+    partition = started()
+    partition.acquire("m1", fetched(100, 100), now_ms=0)
+    partition.acquire("m1", fetched(101, 109), now_ms=10_000)
+
+    def release(offset: int, now_ms: int) -> WriteShareGroupState:
+        (write,) = partition.acknowledge("m1", [AcknowledgementBatch(offset, offset, (2,))], now_ms=now_ms).writes
+        return write
+
+    assert said(release(102, 10_000))[1][0] == (100, 101, 0, 0)
+    expired = partition.expire_next(now_ms=30_001)
+    assert expired is not None
+    assert said(expired.writes[0]) == (-1, [(100, 100, 0, 1)])
+    partition.write_failed(expired.writes[0].number, ErrorCode.NOT_COORDINATOR)
+
+    assert said(release(104, 30_001)) == (-1, [(100, 100, 0, 1), (101, 103, 0, 0), (104, 104, 0, 1)])
+
+
+def test_a_bound_has_nothing_written_beyond_what_was_written() -> None:
+    """Be it cached: what was never written needs no write."""
+    partition = started(KipWritePolicy(bound=2))
+    partition.acquire("m1", fetched(100, 109), now_ms=0)
+    partition.acquire("m1", fetched(110, 119), now_ms=0)
+    for offset in (109, 100):
+        partition.write_succeeded(acknowledge(partition, "m1", (offset, offset, 1)).number)
+
+    assert said(acknowledge(partition, "m1", (101, 101, 1))) == (102, [(102, 108, 0, 0), (109, 109, 2, 1)])

@@ -1,7 +1,7 @@
 """Arguments that no broker could be given: refused with a typed error that names them, and nothing changes."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from sharestate import (
     Snapshot,
     StateBatch,
 )
-from tests.support.scenes import Scene, fetched, state
+from tests.support.scenes import KEY, Scene, fetched, state
 
 
 def held() -> Scene:
@@ -27,6 +27,13 @@ def held() -> Scene:
     scene = Scene().load()
     scene.acquire("m1", 0, "[0-4][5-9]", cut=5)
     return scene
+
+
+def started() -> SharePartition:
+    """Return a share partition that waits for what it reads."""
+    partition = Scene().partition
+    partition.initialize()
+    return partition
 
 
 @pytest.mark.parametrize(
@@ -242,3 +249,73 @@ def test_a_named_tuple_that_lacks_fields_is_refused(make: Callable[[], object], 
     with pytest.raises(MalformedInputError) as refused:
         make()
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("batch", [(5.0, 9, (1,)), (5, 9.0, (1,)), (5, True, (1,)), (True, 9, (1,))])
+def test_either_offset_of_an_acknowledgement_may_be_malformed(batch: Any) -> None:  # noqa: ANN401 - what a caller got wrong
+    """A float or a switch is no offset, whatever the other one is."""
+    scene = held()
+
+    with pytest.raises(MalformedInputError, match="_offset: expected an integer within"):
+        scene.partition.acknowledge("m1", [batch], now_ms=0)
+
+
+def test_types_by_number_are_no_sequence() -> None:
+    """Though the number 0 has one."""
+    entry: Any = (0, 4, {0: 1})
+
+    with pytest.raises(MalformedInputError, match="expected a sequence of types"):
+        held().partition.acknowledge("m1", [entry], now_ms=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: SharePartition(KEY, profile=cast("Any", "KAFKA_4_3")), "profile"),
+        (lambda: SharePartition(KEY, split_limit=0), "split_limit"),
+        (lambda: SharePartition.restore(cast("Any", "snapshot")), "snapshot"),
+        (lambda: SharePartition.restore(Scene().partition.snapshot(), max_records=-1), "max_records"),
+        (lambda: Scene().load().partition.acquire("m1", fetched(0, "[0-4]"), now_ms=0, batch_size=0), "batch_size"),
+        (lambda: started().read_succeeded(cast("Any", (0, 0))), "state"),
+        (lambda: started().read_succeeded(state(-1, ""), reset_offset=-1), "reset_offset"),
+    ],
+)
+def test_what_makes_no_share_partition_is_named(make: Callable[[], object], field: str) -> None:
+    """Whatever is wrong with it, its type or its bounds."""
+    with pytest.raises(MalformedInputError) as refused:
+        make()
+    assert refused.value.field == field
+
+
+def test_the_least_numbers_are_taken() -> None:
+    """One record in a batch, and in what may be split; no records in what a snapshot may have."""
+    assert SharePartition(KEY, split_limit=1).lifecycle == Scene().partition.lifecycle
+    assert SharePartition.restore(Scene().partition.snapshot(), max_records=0).batches() == ()
+    with pytest.raises(MalformedInputError, match=r"batch_size: expected an integer within 1\.\."):
+        Scene().load().partition.acquire("m1", fetched(0, "[0-4]"), now_ms=0, batch_size=0)
+
+
+def test_the_same_time_may_be_of_a_class_of_its_own() -> None:
+    """A clock may count in a subclass of int."""
+
+    class Milliseconds(int):
+        """A time."""
+
+    scene = held()
+    acquired = [scene.partition.acquire("m1", fetched(10, "[10-14]"), now_ms=Milliseconds(5)) for _ in range(2)]
+
+    assert [effects.acquired for effects in acquired] == [((10, 14, 1),), ()]
+
+
+@pytest.mark.parametrize("number", [1.0, True])
+def test_a_malformed_number_of_a_write_that_is_pending_changes_nothing(number: Any) -> None:  # noqa: ANN401 - what a caller got wrong
+    """It equals that of a write, and is none."""
+    scene = held()
+    scene.is_holding = True
+    scene.acknowledge("m1", "0-4:accept")
+    scene.acknowledge("m1", "5-9:accept")
+    before = scene.partition.snapshot()
+
+    with pytest.raises(MalformedInputError, match="number"):
+        scene.partition.write_succeeded(number)
+    assert scene.partition.snapshot() == before

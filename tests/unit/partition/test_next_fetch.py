@@ -133,3 +133,13 @@ def test_the_lag_leaves_out_what_is_done() -> None:
     assert scene.partition.lag(log_end_offset=20) == 17
     scene.acknowledge("m1", "0-4:accept")
     assert (scene.partition.start_offset, scene.partition.lag(log_end_offset=20)) == (8, 12)
+
+
+def test_one_record_far_into_a_batch_is_found() -> None:
+    """Where it is, and not before it."""
+    scene = Scene(max_locks=2000).load()
+    scene.acquire("m1", 0, "[0-999]", cut=1000, most=1000)
+
+    for offset in (999, 700, 161, 160, 33, 32, 31):
+        scene.acknowledge("m1", f"{offset}:release")
+        assert scene.partition.next_fetch_offset() == offset

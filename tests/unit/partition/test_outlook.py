@@ -84,3 +84,22 @@ def test_an_outlook_changes_nothing() -> None:
 
     assert before.find_next
     assert scene.partition.snapshot() == before
+
+
+def test_a_record_is_not_held_back_by_itself() -> None:
+    """Nor by those of its batch that come after it (rule 20.3)."""
+    scene = Scene().load(0, "[0-9 st0 dc3]")
+
+    assert [scene.partition.acquisition_outlook(offset).throttled_by for offset in (0, 1, 9)] == [None, (0, 3), (0, 3)]
+
+
+def test_a_record_is_not_held_back_by_itself_in_a_batch_of_others() -> None:
+    """Those before it have fewer deliveries (rule 20.3)."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    for _ in range(2):
+        scene.acknowledge("m1", "4:release")
+        scene.acquire("m1", 4, "[4-9]")
+    scene.release("m1")
+
+    assert [scene.partition.acquisition_outlook(offset).throttled_by for offset in (3, 4, 5)] == [None, None, (4, 3)]

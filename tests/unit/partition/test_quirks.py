@@ -569,3 +569,13 @@ def test_crashes_are_not_copied_in_any_profile(profile: Profile) -> None:
     b7.partition.advance_log_start(15)
     b7.release("m1")
     assert b7.batches == []
+
+
+@releases
+def test_b17_what_reaches_into_the_window_is_not_passed_in_part(profile: Profile) -> None:
+    """The SPSO stops where that batch begins, not where the window does, whatever comes behind it (rule 12, step 3)."""
+    scene = Scene(profile=profile).load(10, "[10-14 st0][15-19 st0][25-29 st2]")
+    scene.acquire("m1", 10, "[10-14][15-16]")
+    scene.acknowledge("m1", "10-16:1")
+
+    assert (scene.offsets, scene.window) == ((15, 29), (17, 29))

@@ -298,3 +298,15 @@ def test_neighbors_that_change_alike_are_recorded_as_one() -> None:
 
     ((first, last, *_),) = recorder.take()
     assert (first, last) == (0, 1)
+
+
+def test_a_copy_goes_on_with_the_time_of_the_last_command() -> None:
+    """What the answer of a write changes happens then, in the copy as in the original."""
+    scene = recording()
+    scene.acquire("m1", 0, "[0-4]")
+    scene.is_holding, scene.now_ms = True, 7_000
+    scene.acknowledge("m1", "0-4:accept")
+
+    copied = scene.partition.copy()
+
+    assert {transition.at_ms for transition in copied.write_succeeded(0).transitions} == {7_000}

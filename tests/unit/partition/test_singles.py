@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from sharestate import AcknowledgementBatch, ErrorCode, InvalidRecordStateError, InvalidRequestError, ShareStateError
+from sharestate import (
+    AcknowledgementBatch,
+    ErrorCode,
+    InvalidRecordStateError,
+    InvalidRequestError,
+    SharePartition,
+    ShareStateError,
+)
 from sharestate.partition import acknowledge
 from tests.support.scenes import Scene
 
@@ -123,14 +130,108 @@ def test_records_of_several_batches_in_turns_are_not_looked_at_again_and_again(m
     for first in (0, 100):
         scene.acquire("m1", first, f"[{first}-{first + 99}]")
         scene.acknowledge("m1", f"{first + 99}:release")
-    are_singles, looked_at = acknowledge._are_singles, []  # noqa: SLF001 - what looks at them
+    singles, looked_at = acknowledge._singles, []  # noqa: SLF001 - what looks at them
 
-    def counted(requests: Sequence[AcknowledgementBatch], low: int, high: int) -> bool:
+    def counted(
+        requests: Sequence[AcknowledgementBatch], low: int, high: int
+    ) -> tuple[Sequence[int], acknowledge.Columns] | None:
         looked_at.append(len(requests))
-        return are_singles(requests, low, high)
+        return singles(requests, low, high)
 
-    monkeypatch.setattr(acknowledge, "_are_singles", counted)
+    monkeypatch.setattr(acknowledge, "_singles", counted)
     (write,) = scene.acknowledge("m1", *(f"{offset}:accept" for at in range(50) for offset in (at, 100 + at)))
 
     assert write.count("st2 dc1") == 100
-    assert sum(looked_at) <= 100
+    assert sum(looked_at) <= 200  # all together, and each once more as it is taken
+
+
+def test_an_entry_of_a_range_among_equal_types_is_taken_whole() -> None:
+    """Though it begins within the batch of the record before it."""
+    assert split().acknowledge("m1", "3:accept", "5-8:accept") == (
+        "W(0; 3 st2 dc1, 5 st2 dc1, 6 st2 dc1, 7 st2 dc1, 8 st2 dc1; cc 5)",
+    )
+
+
+def test_more_types_than_records_do_no_harm_behind_another_record() -> None:
+    """The first one of each entry counts, whichever of them has more."""
+    assert split().acknowledge("m1", "5:accept", "6:release,reject") == ("W(0; 5 st2 dc1, 6 st0 dc1; cc 1)",)
+    assert split().acknowledge("m1", "5:accept,reject", "6:release") == ("W(0; 5 st2 dc1, 6 st0 dc1; cc 1)",)
+    assert split().acknowledge("m1", "5:accept,reject", "6:release,gap", "7:accept") == (
+        "W(0; 5 st2 dc1, 6 st0 dc1, 7 st2 dc1; cc 2)",
+    )
+
+
+@pytest.mark.parametrize("offsets", [(0, 2, 3, 6), (1, 2, 4, 5), (10, 12, 14), (10, 12, 16, 18)])
+def test_records_are_those_that_were_named(offsets: tuple[int, ...]) -> None:
+    """In whatever distances."""
+    said = ", ".join(f"{offset} st2 dc1" for offset in offsets)
+
+    (write,) = split().acknowledge("m1", *(f"{offset}:accept" for offset in offsets))
+
+    assert write == f"W(0; {said}; cc {len(offsets)})"
+
+
+def test_a_record_that_comes_twice_at_once_is_refused() -> None:
+    """As if its second entry came later."""
+    scene = split()
+    before = scene.batches
+
+    with pytest.raises(InvalidRecordStateError):
+        scene.acknowledge("m1", "5:accept", "5:accept")
+    assert scene.batches == before
+
+
+def test_records_of_a_later_batch_are_found_in_it() -> None:
+    """Those behind them, which others hold, are left alone."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m1", 50, "[50-59]")
+    scene.acknowledge("m1", "55-59:release")
+    scene.acquire("m2", 55, "[55-59]")
+
+    assert scene.acknowledge("m1", "50:accept", "52:reject", "54:accept") == (
+        "W(0; 50 st2 dc1, 52 st4 dc1, 54 st2 dc1; cc 3)",
+    )
+
+
+def test_records_of_a_later_batch_are_those_that_were_named() -> None:
+    """Though the member holds all that are behind them, too."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m1", 50, "[50-69]")
+    scene.acknowledge("m1", "69:release")
+
+    assert scene.acknowledge("m1", "50:accept", "52:reject", "54:accept") == (
+        "W(0; 50 st2 dc1, 52 st4 dc1, 54 st2 dc1; cc 3)",
+    )
+    assert scene.acknowledge("m1", "56:accept", "58:accept", "60:accept") == (
+        "W(0; 56 st2 dc1, 58 st2 dc1, 60 st2 dc1; cc 6)",
+    )
+
+
+def test_a_write_names_each_record_once() -> None:
+    """However its entries jump to and fro, in the last of several batches."""
+    scene = Scene(max_locks=1000).load()
+    scene.acquire("m1", 0, "[0-9]")
+    scene.acquire("m1", 100, "[100-499]", cut=500)
+    scene.acknowledge("m1", "499:release")
+    scene.is_holding = True
+    offsets = (140, 300, 268, 236, 204, 172, 141, 120, 480)
+    scene.acknowledge("m1", "0-9:accept", *(f"{offset}:accept" for offset in offsets))
+
+    snapshot = scene.partition.snapshot()
+    (write,) = snapshot.writes
+    assert write.ranges == ((0, 9), (120, 300), (480, 480))
+    assert SharePartition.restore(snapshot).snapshot() == snapshot
+
+
+def test_a_refusal_leaves_what_waits_for_another_write() -> None:
+    """Between the records that it withdraws."""
+    scene = split()
+    scene.is_holding = True
+    scene.acknowledge("m1", "5:accept")
+    before = scene.batches
+
+    with pytest.raises(InvalidRecordStateError):
+        scene.acknowledge("m1", "4:accept", "6:accept", "98-99:accept")
+    assert scene.batches == before

@@ -343,3 +343,13 @@ def test_a_refused_acquisition_moves_nothing_past_a_natural_gap() -> None:
         scene.acquire("m1", 10, "[25-27]")
     assert refused.value.transitions == ()
     assert scene.partition.snapshot() == before
+
+
+def test_batches_that_were_passed_on_the_way_to_a_refusal_are_back() -> None:
+    """The SPSO had skipped a natural gap and what is done behind it."""
+    scene = Scene(profile=KAFKA_4_3.healed, split_limit=5).load(0, "[5-9 st2][10-29 st0]")
+    before = scene.batches, scene.offsets, scene.window, scene.partition.snapshot()
+
+    with pytest.raises(SplitLimitError, match="10-29"):
+        scene.acquire("m1", 0, "[12-29]")
+    assert (scene.batches, scene.offsets, scene.window, scene.partition.snapshot()) == before

@@ -265,3 +265,12 @@ def test_a_gap_is_passed_by_a_fetch_of_nothing_but_what_is_done(profile: Profile
 
     assert scene.acquire("m1", 0, "[5-9]") == ()
     assert scene.partition.start_offset == 10
+
+
+def test_what_stalls_after_either_archival_stalls_with_no_other_bug() -> None:
+    """Which of the two has archived a record is not kept (F4)."""
+    two = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COMPACTION})
+    profile = evolve(KAFKA_4_3.healed, quirks=two)
+
+    assert fail_after_archiving(profile).offsets == (2, 14)
+    assert fail_after_archiving(evolve(profile, quirks=frozenset())).offsets == (15, 15)

@@ -213,3 +213,13 @@ def test_batches_behind_a_throttled_one_are_throttled_if_more_is_wanted(
 
     transitions = scene.effects[-1].transitions
     assert [each[:2] for each in transitions if each.cause is Cause.THROTTLED] == throttled
+
+
+def test_as_many_healthy_records_as_a_piece_has_do_not_end_an_acquisition() -> None:
+    """The piece is that of the whole batch, and is passed before it is known (rule 20.3)."""
+    scene = Scene(limit=10).load(0, "[0-5 st0 dc4]")
+    scene.acquire("m1", 3, "[3-5]")
+    scene.release("m1")
+    assert scene.partition.acquisition_outlook(3).piece == 3
+
+    assert scene.acquire("m1", 0, "[0-5]") == ((0, 2, 5), (3, 5, 6))

@@ -1,6 +1,7 @@
 """The caller's clock: it never goes backwards, and nothing happens without a command."""
 
 from collections.abc import Callable
+from enum import IntEnum
 
 import pytest
 
@@ -17,6 +18,12 @@ TIMED: dict[str, Callable[[SharePartition, int], object]] = {
 }
 
 each_command = pytest.mark.parametrize("command", TIMED.values(), ids=list(TIMED))
+
+
+class Instant(IntEnum):
+    """A time with a name."""
+
+    LATER = 600
 
 
 def at_500() -> Scene:
@@ -39,6 +46,16 @@ def test_time_does_not_go_backwards(command: Callable[[SharePartition, int], obj
     assert reversed_.value.field == "now_ms"
     assert scene.batches == ["[0-4] ACQUIRED/1/m1"]
     assert scene.deadlines == [(0, 4, 10_500)]
+
+
+@each_command
+def test_a_time_may_be_of_a_subclass_of_int(command: Callable[[SharePartition, int], object]) -> None:
+    """As members of an `IntEnum` are; it is the time that later ones are compared with."""
+    scene = at_500()
+    command(scene.partition, Instant.LATER)
+
+    with pytest.raises(TimeReversedError, match="599 after 600"):
+        command(scene.partition, 599)
 
 
 @each_command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from time import monotonic
@@ -177,13 +177,17 @@ class PlayedConsumer:
     span: tuple[int, int] | None = None
     """Where the log starts and ends; None if nobody answers that."""
     messages: list[Message] = Factory(list)
+    topic_error: KafkaError | None = None
+    assigned: Sequence[object] = ()
+    """What it goes on fetching."""
     settings: dict[str, Any] = Factory(dict)
+    is_closed: bool = False
 
     def list_topics(self, **_options: float) -> Any:  # noqa: ANN401 - as far as it is looked at
         """Return the metadata, once nothing fails any more."""
         if self.failures:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no metadata"))  # noqa: SLF001 - its documented name
-        return SimpleNamespace(topics={TOPIC: SimpleNamespace(error=None, partitions={0: None})})
+        return SimpleNamespace(topics={TOPIC: SimpleNamespace(error=self.topic_error, partitions={0: None})})
 
     def poll(self, _timeout_s: float) -> None:
         """Call back."""
@@ -200,14 +204,17 @@ class PlayedConsumer:
         messages, self.messages = self.messages, []
         return messages
 
-    def assign(self, _places: object) -> None:
-        """Have no effect."""
+    def assign(self, places: Sequence[object]) -> None:
+        """Fetch from *places*."""
+        self.assigned = places
 
     def unassign(self) -> None:
-        """Have no effect."""
+        """Fetch nothing."""
+        self.assigned = ()
 
     def close(self) -> None:
-        """Have no effect."""
+        """End the connections."""
+        self.is_closed = True
 
 
 @pytest.fixture
@@ -230,6 +237,35 @@ def test_a_log_may_end_with_what_is_no_record(played: PlayedConsumer) -> None:
 
     with Cluster("played") as cluster:
         assert [(each.offset, each.key, each.value) for each in cluster.records({0: range(7, 9)})] == [(7, b"k", b"v")]
+
+
+def test_what_lies_behind_the_offsets_is_not_read(played: PlayedConsumer) -> None:
+    """Of a compacted log the last one may be gone, and a later record be the next; then nothing more is fetched."""
+    played.messages = [Message(TOPIC, 0, 7, b"k", b"v"), Message(TOPIC, 0, 12, b"late", b"v")]
+
+    with Cluster("played") as cluster:
+        assert [each.offset for each in cluster.records({0: range(7, 9)})] == [7]
+        assert not played.assigned
+    assert played.is_closed
+
+
+def test_a_fetch_that_is_refused_ends_the_reading(played: PlayedConsumer) -> None:
+    """With the broker's error."""
+    refusal = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    played.messages = [Message(TOPIC, 0, 7, b"k", b"v"), Message(TOPIC, 0, error=refusal)]
+
+    with Cluster("played") as cluster, pytest.raises(ExternalError) as caught:
+        list(cluster.records({0: range(7, 9)}))
+    assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_a_topic_that_may_not_be_read_is_refused(played: PlayedConsumer) -> None:
+    """With the broker's error, which its metadata has."""
+    played.topic_error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+    with Cluster("played") as cluster, pytest.raises(ExternalError) as caught:
+        cluster.state_offsets()
+    assert caught.value.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_a_cluster_is_waited_for(played: PlayedConsumer) -> None:
@@ -445,6 +481,14 @@ def test_settings_that_are_none(tmp_path: Path, data: bytes, place: str) -> None
         client_settings(file)
 
     assert str(caught.value).startswith(f"{file}{place}")
+
+
+def test_settings_may_be_as_long_as_certificates_take(tmp_path: Path) -> None:
+    """A mebibyte is read."""
+    file = tmp_path / "client.properties"
+    file.write_bytes(b"a=" + b"1" * (2**20 - 2))
+
+    assert len(client_settings(file)["a"]) == 2**20 - 2
 
 
 def test_settings_that_are_not_there(tmp_path: Path) -> None:

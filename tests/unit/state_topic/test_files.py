@@ -194,6 +194,7 @@ def test_segments_have_the_records_of_a_dump() -> None:
 def test_the_position_gets_to_the_size() -> None:
     """Progress can be shown: in bytes, of a file and of a directory."""
     for file in (*state_topic_files(SEGMENTS), StateTopicFile(DUMP)):
+        assert file.position == 0
         positions = [file.position for _ in file]
 
         assert positions == sorted(positions)
@@ -305,6 +306,28 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match=r"none\.jsonl: No such file"):
         list(gone)
     assert (gone.size, gone.first_offset()) == (None, 0)
+
+
+def test_a_file_that_cannot_be_opened_is_an_error_when_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that is not there: whoever makes a list of files gets it whole."""
+    (tmp_path / "secret").write_bytes(b"\0")
+    (tmp_path / FIRST).symlink_to(tmp_path / "gone")
+    directory = StateTopicFile(tmp_path)
+
+    def refused(*_: object, **_options: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refused)
+    file = StateTopicFile(tmp_path / "secret")
+
+    assert not file.is_segments
+    with pytest.raises(UnreadableFileError, match=r"secret: Permission denied$"):
+        list(file)
+    assert directory.size is None
+    with pytest.raises(UnreadableFileError, match=FIRST):
+        list(directory)
 
 
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from sharestate.coordinator import (
 )
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.state_topic import Pruning, StateTopic, StateTopicFile, TopicRecord, state_topic_files
-from sharestate.state_topic.rebuild import StatePartition, is_count_below_stored, is_count_beyond_log
+from sharestate.state_topic.rebuild import StatePartition, in_log_order, is_count_below_stored, is_count_beyond_log
 
 DATA: Final = Path(__file__).parents[2] / "data"
 PROFILES: Final = {"4.3.1": COORDINATOR_4_3, "4.4.0": COORDINATOR_4_4}
@@ -275,6 +275,10 @@ def test_a_partition_goes_on_from_what_another_one_had() -> None:
         last_offset=before.last_offset,
     )
 
+    assert (after.first_offset, after.last_offset) == (2, 2)
+    with pytest.raises(UnreadableFileError, match="offset 2 follows offset 2"):
+        after.add(logged(2, records[2]))
+
     after.add(logged(3, records[3], 3000))
 
     assert [*after.share_partitions()] == [*whole.share_partitions()]
@@ -366,6 +370,8 @@ def test_the_last_timestamp_is_the_greatest() -> None:
     topic.add(logged(0, StateRecord(OTHER, snapshot(5)))._replace(state_partition=6))
 
     assert topic.last_timestamp_ms == 9_500
+    early = topic_of(StateRecord(KEY, snapshot(5)))
+    assert (early.partitions[4].last_timestamp_ms, early.last_timestamp_ms) == (0, 0)
 
 
 def test_share_partitions_that_have_ended_unseen_are_dropped() -> None:
@@ -388,6 +394,18 @@ def test_a_share_partition_that_ends_is_gone() -> None:
     assert topic_of(*records).share_partitions() == []
     (each,) = topic_of(*records, StateRecord(KEY, snapshot(9))).share_partitions()
     assert (each.start_timestamp_ms, each.change_count) == (3000, 0)
+
+
+def test_lines_without_a_partition_come_first(tmp_path: Path) -> None:
+    """They are of one partition, which is not mixed with those that have numbers."""
+    row = json.loads((DATA / "coordinator" / "state-4.3.1.jsonl").read_text().splitlines()[0])
+    places = [(0, 1), (None, 7), (0, 2), (None, 8)]
+    lines = [json.dumps(row | {"statePartition": number, "offset": offset}) for number, offset in places]
+    (tmp_path / "lines").write_text("\n".join(lines))
+
+    ordered = [(each.state_partition, each.offset) for each in in_log_order([StateTopicFile(tmp_path / "lines")])]
+
+    assert ordered == [(None, 7), (None, 8), (0, 1), (0, 2)]
 
 
 # ---- what is refused

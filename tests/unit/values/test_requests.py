@@ -117,8 +117,10 @@ def test_a_write_has_its_batches_column_by_column() -> None:
     (split,) = scene.partition.acknowledge(
         "m1", [AcknowledgementBatch(10, 12, (1,)), AcknowledgementBatch(13, 14, (1, 2))], now_ms=0
     ).writes
+    (one,) = scene.partition.acknowledge("m1", [AcknowledgementBatch(15, 15, (3,))], now_ms=0).writes
 
     assert whole.runs == (((0, 5), (4, 9), (2, 2), (1, 1)),)
+    assert one.runs == (((15,), (15,), (4,), (1,)),)
     assert [(list(run.first_offsets), list(run.delivery_states)) for run in split.runs] == [
         ([10, 11, 12], [2, 2, 2]),
         ([13, 14], [2, 0]),

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from sharestate.conformance.brokers.cluster import ClusterUnderTest
+from sharestate.conformance.brokers.cluster import NO_ANSWER, ClusterUnderTest
 from sharestate.conformance.brokers.script_run import NotSupportedError, ScriptRun
 from sharestate.conformance.running import LIMIT_S
 from sharestate.conformance.vectors import Vector, Vectors
 from sharestate.conformance.verdicts import Conformance, ConformanceVerdict, VectorOutcome
 from sharestate.conversation.compare import Level
-from sharestate.errors import ExternalError
 from sharestate.persister.kafka.security import Security
 
 PREFIX: Final = "sharestate-conform"
@@ -56,6 +55,8 @@ def conform_cluster(  # noqa: PLR0913 - all but three have defaults
         ValueError: The index has no such release.
         MalformedInputError: *bootstrap_servers* has no address, or one that is none.
         OSError: No broker can be reached at first.
+        ExternalError: It refuses the login, or has no such API as Metadata.
+        ResponseFormatError: What it says at first is no answer: it may be no broker.
     """
     if release not in index.releases:
         message = f"there are scripts of {', '.join(index.releases)}, and not of {release}"
@@ -102,7 +103,7 @@ def _judged(script: Vector, run: ScriptRun) -> VectorOutcome:
             got = run.answer(request)
         except NotSupportedError as error:
             return VectorOutcome(vector=script, verdict=ConformanceVerdict.UNSUPPORTED, place=place, reason=str(error))
-        except (OSError, ExternalError) as error:
+        except NO_ANSWER as error:
             got = {"failed": str(error) or type(error).__name__}
         found = Level.FULL.differences(expected, got)
         if found and place < script.shows:

@@ -38,7 +38,7 @@ def security_of(settings: Mapping[str, str]) -> Security:
     Any other setting of a client is refused: nobody here would follow it.
 
     Raises:
-        UnsupportedSaslMechanismError: The mechanism is not PLAIN.
+        UnsupportedSaslMechanismError: The mechanism is neither PLAIN nor SCRAM.
         MalformedInputError: A setting is not known, is missing, does not go with the others, or names a file that
             cannot be used; the error's field is its name.
     """

@@ -46,9 +46,10 @@ from kio.schema.produce.v11 import request as produce_schema
 from kio.schema.produce.v11.response import ProduceResponse
 from kio.static.protocol import RequestPayload
 
-from sharestate.errors import ErrorCode, ExternalError
+from sharestate.errors import ErrorCode, ExternalError, ResponseFormatError
 from sharestate.persister.kafka.security import Address, Security, addresses
 from sharestate.testing.servers import NegotiatedConnection
+from sharestate.testing.servers.connections import only
 
 T = TypeVar("T")
 
@@ -73,6 +74,9 @@ NOT_YET: Final = frozenset(
     }
 )
 """Errors after which the same is asked again, as what was made may not be known everywhere."""
+
+NO_ANSWER: Final = (OSError, ExternalError, ResponseFormatError)
+"""Errors with which there is no answer: the connection is lost, the request is refused, or what came is none."""
 
 _GROUP, _TRANSACTION, _GROUP_CONFIGS, _SET = 0, 1, 32, 0
 """Types of coordinators' keys, the type of resource that is a group, and the operation that sets a config."""
@@ -127,6 +131,7 @@ class ClusterUnderTest:
 
         Raises:
             OSError: None can be reached.
+            ExternalError, ResponseFormatError: It refuses the login, or what it says is no answer.
         """
         self._metadata()
 
@@ -152,7 +157,7 @@ class ClusterUnderTest:
         )
         try:
             made = request(topics=(wanted,), timeout=_TIMEOUT, validate_only=False)
-            (created,) = self._ask(self._controller(), made, CreateTopicsResponse).topics
+            created = only(self._ask(self._controller(), made, CreateTopicsResponse).topics, "topics")
             _expect_none(created.error_code.name, f"CreateTopics: {created.error_message}")
         except ExternalError as error:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION or configs:
@@ -165,7 +170,7 @@ class ClusterUnderTest:
         def asked() -> tuple[str, tuple[UUID, str]]:
             answer = self._metadata(name, creates=creates)
             brokers = {broker.node_id: str(Address(broker.host, int(broker.port))) for broker in answer.brokers}
-            (topic,) = answer.topics
+            topic = only(answer.topics, "topics")
             leaders = [part.leader_id for part in topic.partitions if part.partition_index == 0]
             if topic.error_code.name == "none" and leaders and leaders[0] in brokers:
                 return "none", (topic.topic_id or UUID(int=0), brokers[leaders[0]])
@@ -175,8 +180,7 @@ class ClusterUnderTest:
 
     def partition_count(self, name: str) -> int:
         """Return how many partitions a topic has. [partitions]"""
-        (topic,) = self._metadata(name).topics
-        return len(topic.partitions)
+        return len(only(self._metadata(name).topics, "topics").partitions)
 
     def delete_records(self, name: str, before: int) -> None:
         """Have the log of a topic's first partition begin at an offset."""
@@ -186,7 +190,7 @@ class ClusterUnderTest:
         wanted = topic(name=name, partitions=(part(partition_index=0, offset=before),))
         _, leader = self.topic(name)
         answer = self._ask(leader, request(topics=(wanted,), timeout=_TIMEOUT), DeleteRecordsResponse)
-        _expect_none(answer.topics[0].partitions[0].error_code.name, "DeleteRecords")
+        _expect_none(_only_partition(answer.topics).error_code.name, "DeleteRecords")
 
     # ---- records
 
@@ -209,8 +213,9 @@ class ClusterUnderTest:
             )
 
         def asked() -> tuple[str, int]:
-            answer = self._ask(leader, made, ProduceResponse).responses[0].partition_responses[0]
-            return answer.error_code.name, int(answer.base_offset)
+            answer = only(self._ask(leader, made, ProduceResponse).responses, "topics")
+            part = only(answer.partition_responses, "partitions")
+            return part.error_code.name, int(part.base_offset)
 
         return _until_done("Produce", asked)
 
@@ -238,7 +243,7 @@ class ClusterUnderTest:
         wanted = topic(name=name, partitions=(part(partition_index=0, current_leader_epoch=-1, timestamp=_LATEST),))
         _, leader = self.topic(name)
         made = request(replica_id=-1, isolation_level=0, topics=(wanted,))
-        answer = self._ask(leader, made, ListOffsetsResponse).topics[0].partitions[0]
+        answer = _only_partition(self._ask(leader, made, ListOffsetsResponse).topics)
         _expect_none(answer.error_code.name, "ListOffsets")
         return int(answer.offset)
 
@@ -261,7 +266,7 @@ class ClusterUnderTest:
         _, leader = self.topic(name)
         give_up_s = time.monotonic() + patience_s
         while True:
-            answer = self._ask(leader, made, FetchResponse).responses[0].partitions[0]
+            answer = _only_partition(self._ask(leader, made, FetchResponse).responses)
             found = list(_records(bytes(answer.records or b"")))
             if len(found) >= count or time.monotonic() > give_up_s:
                 return found
@@ -283,7 +288,8 @@ class ClusterUnderTest:
 
         def asked() -> tuple[str, None]:
             answer = self._ask(producer.coordinator, made, AddPartitionsToTxnResponse)
-            return answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code.name, None
+            topic = only(answer.results_by_topic_v3_and_below, "topics")
+            return only(topic.results_by_partition, "partitions").partition_error_code.name, None
 
         _until_done("AddPartitionsToTxn", asked)
         return producer
@@ -313,7 +319,7 @@ class ClusterUnderTest:
             configs=tuple(config(name=key, config_operation=_SET, value=value) for key, value in settings.items()),
         )
         made = request(resources=(altered,), validate_only=False)
-        (answer,) = self._ask(self._controller(), made, IncrementalAlterConfigsResponse).responses
+        answer = only(self._ask(self._controller(), made, IncrementalAlterConfigsResponse).responses, "groups")
         _expect_none(answer.error_code.name, f"IncrementalAlterConfigs: {answer.error_message}")
 
     def group_offsets(self, group_id: str, topic: str) -> tuple[int, int]:
@@ -325,10 +331,10 @@ class ClusterUnderTest:
         coordinator = self._coordinator(group_id, _GROUP)
 
         def asked() -> tuple[str, tuple[int, int]]:
-            (answer,) = self._ask(coordinator, made, DescribeShareGroupOffsetsResponse).groups
+            answer = only(self._ask(coordinator, made, DescribeShareGroupOffsetsResponse).groups, "groups")
             if answer.error_code.name != "none":
                 return answer.error_code.name, (-1, -1)
-            part = answer.topics[0].partitions[0]
+            part = _only_partition(answer.topics)
             return part.error_code.name, (int(part.start_offset), int(getattr(part, "lag", -1)))
 
         return _until_done("DescribeShareGroupOffsets", asked)
@@ -339,12 +345,12 @@ class ClusterUnderTest:
         """Delete groups and topics, as far as the cluster lets them be deleted."""
         for group_id in groups:
             request: Any = DeleteGroupsRequest
-            with suppress(OSError, ExternalError):
+            with suppress(*NO_ANSWER):
                 self._ask(self._coordinator(group_id, _GROUP), request(groups_names=(group_id,)), DeleteGroupsResponse)
         topic: Any = delete_schema.DeleteTopicState
         made: Any = delete_schema.DeleteTopicsRequest
         named = tuple(topic(name=name, topic_id=None) for name in topics)
-        with suppress(OSError, ExternalError):
+        with suppress(*NO_ANSWER):
             self._ask(self._controller(), made(topics=named, timeout=_TIMEOUT), DeleteTopicsResponse)
 
     # ---- who answers
@@ -355,7 +361,7 @@ class ClusterUnderTest:
 
         def asked() -> tuple[str, str]:
             answer = self._ask(None, made, FindCoordinatorResponse)
-            (found,) = getattr(answer, "coordinators", (answer,))
+            found = only(getattr(answer, "coordinators", (answer,)), "coordinators")
             return found.error_code.name, str(Address(found.host, int(found.port)))
 
         return _until_done("FindCoordinator", asked)
@@ -390,10 +396,10 @@ class ClusterUnderTest:
                 if place not in self._connections:
                     self._connections[place] = NegotiatedConnection(place, CLIENT_ID, self._security, PATIENCE_S)
                 return self._connections[place].ask(request, schema)
-            except OSError:
+            except (OSError, ResponseFormatError) as error:
                 if connection := self._connections.pop(place, None):
                     connection.close()
-                if place == places[-1]:
+                if place == places[-1] or isinstance(error, ResponseFormatError):
                     raise
         raise AssertionError  # there is a place
 
@@ -414,6 +420,11 @@ def _expect_none(error: str, what: str) -> None:
         code = next((known for known in ErrorCode if known.name.lower() == error), ErrorCode.UNKNOWN_SERVER_ERROR)
         message = f"{what} is answered with {error.upper()}"
         raise ExternalError(message, code, code.exception)
+
+
+def _only_partition(topics: Iterable[Any]) -> Any:  # noqa: ANN401 - a class of kio's
+    """Return the only partition of the only topic in an answer."""
+    return only(only(topics, "topics").partitions, "partitions")
 
 
 def _batch(count: int, producer: Producer | None) -> bytes:

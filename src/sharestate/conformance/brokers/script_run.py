@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from sharestate.conformance.brokers.cluster import NOT_YET, ClusterUnderTest
+from sharestate.conformance.brokers.cluster import NO_ANSWER, NOT_YET, ClusterUnderTest
 from sharestate.errors import ErrorCode, ExternalError
 from sharestate.json_lines import Json
 from sharestate.persister.kafka.security import Security
@@ -35,6 +35,9 @@ LOCK_SETTING: Final = "share.record.lock.duration.ms"
 
 SHORT_LOCKS_MS: Final = (1_500, 5_000, 15_000)
 """Durations of locks for a script that waits: the first that the broker permits, which by default is 15 s. [ms]"""
+
+SHORTEST: Final = {LOCK_SETTING: "<shortest>"}
+"""What sets a group to the first of them."""
 
 SLACK_MS: Final = 500
 """How long after its deadline a lock is taken to have expired, by brokers' timers. [ms]"""
@@ -63,6 +66,8 @@ _LOCAL: Final = {"topic": "<topic>", "group": "<group>"}
 """Headers whose values are names of this run."""
 
 NO_GROUP_SETTINGS: Final = "the broker does not take the settings of the group: {}"
+
+NO_SHORT_LOCKS: Final = f"the broker permits none of {', '.join(map(str, SHORT_LOCKS_MS))} ms as the duration of locks"
 
 SEVERAL_PARTITIONS: Final = "topics cannot be made of one partition, which members would share, and have {}"
 
@@ -117,6 +122,7 @@ class ScriptRun:
             NotSupportedError: The broker cannot be asked this.
             OSError: A connection is lost.
             ExternalError: What the step needs is refused.
+            ResponseFormatError: What the broker says is no answer.
         """
         what = dict(request)
         step: Callable[..., Json] = getattr(self, f"_{what.pop('op')}")
@@ -130,7 +136,7 @@ class ScriptRun:
     def end(self) -> None:
         """Have all members leave, and delete the topics and the group."""
         for member in self._members.values():
-            with suppress(OSError, ExternalError):
+            with suppress(*NO_ANSWER):
                 member.leave()
         self._cluster.delete([self.name], self.topics)
 
@@ -159,20 +165,24 @@ class ScriptRun:
             self._shorten_locks()
         return {}
 
-    def _shorten_locks(self) -> None:
+    def _shorten_locks(self) -> bool:
+        """Let locks be as short as the broker permits; return whether it permits any of these durations."""
         for duration_ms in self._locks_ms:
-            try:
+            with suppress(ExternalError):
                 self._cluster.configure_group(self.name, {LOCK_SETTING: str(duration_ms)})
-            except ExternalError:
-                continue
-            return
+                return True
+        return False
 
     def _set(self, settings: Mapping[str, str]) -> Json:
         """Set the group later on; what is refused is the answer."""
-        try:
-            self._cluster.configure_group(self.name, settings)
-        except ExternalError as error:
-            return {"error": error.code.name.lower()}
+        if settings == SHORTEST:
+            if not self._shorten_locks():
+                raise NotSupportedError(NO_SHORT_LOCKS)
+        else:
+            try:
+                self._cluster.configure_group(self.name, settings)
+            except ExternalError as error:
+                return {"error": error.code.name.lower()}
         self._sleep(KNOWN_AFTER_MS / 1000)
         return {}
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from sharestate.conversation.coordinator.grammar import CoordinatorRequest, Encoded, read_request
+from sharestate.conversation.coordinator.grammar import Encoded, read_request
 from sharestate.conversation.coordinator.served_coordinator import ServedCoordinator, state_record
 from sharestate.conversation.coordinator.to_json import raised_json, raw_json, record_json
+from sharestate.conversation.operations import OperationRequest
 from sharestate.conversation.server import LineServer
 from sharestate.coordinator.profiles import CoordinatorProfile
 from sharestate.coordinator.records import StateRecord, encode_record
@@ -49,7 +50,7 @@ class CoordinatorConversation(LineServer):
             return {"result": result}
         return coordinator.response(result, quiet=request.quiet, is_whole=request.op == "state")
 
-    def _open(self, request: CoordinatorRequest) -> Json:
+    def _open(self, request: OperationRequest) -> Json:
         fields = dict(request.fields)
         if fields.pop("order") != "sorted":
             return {"result": {"unsupported": request.op}, "records": [], "events": [], "state": None}

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from attrs import frozen
 
 from sharestate.conversation.grammar import name, word
+from sharestate.conversation.operations import OperationRequest, request_check
 from sharestate.coordinator.records import (
     RecordType,
     ShareSnapshot,
@@ -31,7 +32,6 @@ from sharestate.json_checks import (
     boolean,
     integer,
     list_of,
-    member,
     nullable,
     one_of,
     record,
@@ -407,48 +407,14 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
 )
 """The fields of each operation, besides those of every request."""
 
-ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
-    {
-        "op": Field(one_of({op: op for op in OPERATIONS})),
-        "key": Field(name, default=""),
-        "quiet": Field(boolean, default=False),
-    }
-)
-"""The fields of every request."""
+_check_request: Final = request_check(OPERATIONS, {"key": Field(name, default="")})
 
 
-@frozen(kw_only=True)
-class CoordinatorRequest:
-    """A request to a share coordinator."""
-
-    op: str
-    """The operation."""
-
-    key: str
-    """The coordinator meant."""
-
-    quiet: bool
-    """True if the state is left out of the response."""
-
-    fields: Mapping[str, Any]
-    """The operation's fields, with the values that they stand for."""
-
-
-def _request(*, op: str, key: str, quiet: bool, **fields: Any) -> CoordinatorRequest:  # noqa: ANN401 - of different types
-    return CoordinatorRequest(op=op, key=key, quiet=quiet, fields=fields)
-
-
-_REQUESTS: Final[Mapping[str, Check[CoordinatorRequest]]] = MappingProxyType(
-    {op: record({**ENVELOPE, **fields}, _request) for op, fields in OPERATIONS.items()}
-)
-
-
-def read_request(value: Json) -> CoordinatorRequest:
+def read_request(value: Json) -> OperationRequest:
     """
     Return the request that *value*, the JSON of a line, stands for.
 
     Raises:
         MalformedInputError: It is not a valid request; ``field`` is the path of the wrong part.
     """
-    op = member(an_object(value, ""), "op", ENVELOPE["op"], "")
-    return _REQUESTS[op](value, "")
+    return _check_request(value, "")

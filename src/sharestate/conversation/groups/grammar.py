@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from attrs import frozen
-
 from sharestate.broker.groups import GroupCoordinatorSettings, PartitionOffset
 from sharestate.conversation.grammar import name
+from sharestate.conversation.operations import OperationRequest, request_check
 from sharestate.coordinator.wire import topic_id_bytes
 from sharestate.errors import MalformedInputError
 from sharestate.json_checks import (
@@ -19,10 +18,7 @@ from sharestate.json_checks import (
     boolean,
     integer,
     list_of,
-    member,
     nullable,
-    one_of,
-    record,
     refuse,
     row,
     text,
@@ -133,41 +129,14 @@ OPERATIONS: Final[Mapping[str, Mapping[str, Field]]] = MappingProxyType(
 )
 """The fields of each operation, besides those of every request."""
 
-ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
-    {"op": Field(one_of({op: op for op in OPERATIONS})), "quiet": Field(boolean, default=False)}
-)
-"""The fields of every request."""
+_check_request: Final = request_check(OPERATIONS)
 
 
-@frozen(kw_only=True)
-class GroupRequest:
-    """A request to a group coordinator."""
-
-    op: str
-    """The operation."""
-
-    quiet: bool
-    """True if the state is left out of the response."""
-
-    fields: Mapping[str, Any]
-    """The operation's fields, with the values that they stand for."""
-
-
-def _request(*, op: str, quiet: bool, **fields: Any) -> GroupRequest:  # noqa: ANN401 - of different types
-    return GroupRequest(op=op, quiet=quiet, fields=fields)
-
-
-_REQUESTS: Final[Mapping[str, Check[GroupRequest]]] = MappingProxyType(
-    {op: record({**ENVELOPE, **fields}, _request) for op, fields in OPERATIONS.items()}
-)
-
-
-def read_request(value: Json) -> GroupRequest:
+def read_request(value: Json) -> OperationRequest:
     """
     Return the request that *value*, the JSON of a line, stands for.
 
     Raises:
         MalformedInputError: It is not a valid request; ``field`` is the path of the wrong part.
     """
-    op = member(an_object(value, ""), "op", ENVELOPE["op"], "")
-    return _REQUESTS[op](value, "")
+    return _check_request(value, "")

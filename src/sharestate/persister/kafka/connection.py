@@ -25,7 +25,8 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from sharestate.errors import ErrorCode, ExternalError, ResponseFormatError
 from sharestate.persister.kafka.frames import Fields, FrameBuffer, read_response, request_frame
-from sharestate.persister.kafka.security import PLAIN, Security
+from sharestate.persister.kafka.login import log_in, not_enabled
+from sharestate.persister.kafka.security import Security
 from sharestate.persister.kafka.state_requests import SCHEMAS
 
 CLIENT_NAME: Final = "sharestate"
@@ -93,6 +94,7 @@ class Connection:
         self._sent: deque[Sent] = deque()
         self._correlation_id = 0
         self._outgoing = bytearray()
+        self._login = log_in(security)
 
     # ---- what it is like
 
@@ -179,19 +181,27 @@ class Connection:
                 raise _external(ErrorCode.UNSUPPORTED_VERSION, message)
         if self._security.is_sasl:
             self.stage = Stage.MECHANISM
-            self.send(SaslHandshakeRequest(mechanism=PLAIN), SaslHandshakeResponse, None, now_ms)
+            handshake = SaslHandshakeRequest(mechanism=self._security.sasl_mechanism)
+            self.send(handshake, SaslHandshakeResponse, None, now_ms)
         else:
             self.stage = Stage.READY
 
     def _take_mechanism(self, response: Fields, now_ms: int) -> None:
-        known = ", ".join(str(mechanism) for mechanism in response["mechanisms"])
-        _expect_no_error(response, f"it does not take the SASL mechanism {PLAIN}, but these: {known}")
+        _expect_no_error(response, not_enabled(self._security.sasl_mechanism, response["mechanisms"]))
         self.stage = Stage.LOGIN
-        login = SaslAuthenticateRequest(auth_bytes=self._security.plain_login())
-        self.send(login, SaslAuthenticateResponse, None, now_ms)
+        self._say(next(self._login), now_ms)
+
+    def _say(self, message: bytes, now_ms: int) -> None:
+        self.send(SaslAuthenticateRequest(auth_bytes=message), SaslAuthenticateResponse, None, now_ms)
 
     def _take_login(self, response: Fields, now_ms: int) -> None:
         _expect_no_error(response, response["error_message"] or "it refuses the login")
+        try:
+            self._say(self._login.send(response["auth_bytes"]), now_ms)
+        except StopIteration:
+            self._logged_in(response, now_ms)
+
+    def _logged_in(self, response: Fields, now_ms: int) -> None:
         self.stage = Stage.READY
         lifetime_ms = response["session_lifetime"]
         if lifetime_ms > 0:

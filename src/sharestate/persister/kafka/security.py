@@ -12,7 +12,13 @@ from sharestate.errors import UnsupportedSaslMechanismError
 from sharestate.values.checks import brief_repr, expect, integer, refuse
 
 PLAIN: Final = "PLAIN"
-"""The SASL mechanism of a name and a password."""
+"""The SASL mechanism that sends a name and a password as they are."""
+
+SCRAM_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+"""The mechanisms that prove to know a password and do not send it (RFC 5802), and the hash of each."""
+
+MECHANISMS: Final = (PLAIN, *SCRAM_HASHES)
+"""The SASL mechanisms that are spoken here."""
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """Kafka's security protocols."""
@@ -58,8 +64,8 @@ def _address(text: str) -> Address:
 
 
 def _mechanism(_instance: object, _attribute: object, mechanism: object) -> None:
-    if mechanism != PLAIN:
-        message = f"expected {PLAIN!r}, got {brief_repr(mechanism)}: no other mechanism is supported"
+    if mechanism not in MECHANISMS:
+        message = f"expected one of {', '.join(MECHANISMS)}, got {brief_repr(mechanism)}: no other is supported"
         raise UnsupportedSaslMechanismError(message, "sasl_mechanism")
 
 
@@ -72,12 +78,12 @@ class Security:
         security_protocol: Kafka's ``security.protocol``: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         ssl_context: For SSL and SASL_SSL, whose certificates are trusted and which one is shown; by default as
             ``ssl.create_default_context`` has it.
-        sasl_mechanism: PLAIN. Others, such as SCRAM, GSSAPI or OAUTHBEARER, are not supported.
-        sasl_plain_username: The name to log in with.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. Others, such as GSSAPI or OAUTHBEARER, are not supported.
+        sasl_plain_username: The name to log in with; with SCRAM of ASCII only, as Kafka takes no other there.
         sasl_plain_password: Its password.
 
     Raises:
-        UnsupportedSaslMechanismError: The mechanism is not PLAIN.
+        UnsupportedSaslMechanismError: The mechanism is another one.
         MalformedInputError: A field is of the wrong type, is missing, or does not go with the protocol.
     """
 
@@ -102,6 +108,8 @@ class Security:
                 refuse(f"expected some text without NUL for {self.security_protocol}", name)
             if not self.is_sasl and value is not None:
                 refuse(f"expected none for {self.security_protocol}", name)
+        if self.sasl_mechanism in SCRAM_HASHES and not (self.sasl_plain_username or "").isascii():
+            refuse(f"expected ASCII, which is all that Kafka takes with {self.sasl_mechanism}", "sasl_plain_username")
 
     @property
     def is_tls(self) -> bool:
@@ -117,9 +125,10 @@ class Security:
         """Return what connections are encrypted with; None without TLS."""
         return (self.ssl_context or create_default_context()) if self.is_tls else None
 
-    def plain_login(self) -> bytes:
-        """Return the message of the mechanism PLAIN (RFC 4616)."""
-        return f"\0{self.sasl_plain_username}\0{self.sasl_plain_password}".encode()
+    @property
+    def credentials(self) -> tuple[str, str]:
+        """The name and the password; empty without a login."""
+        return self.sasl_plain_username or "", self.sasl_plain_password or ""
 
 
 def _can_be_sent(value: object) -> bool:

@@ -8,14 +8,16 @@ from typing import Any, Final
 
 from attrs import field, fields, frozen
 
+from sharestate.input_errors import MalformedInputError
 from sharestate.json_checks import Check, Field, boolean, integer, list_of, one_of, record, row, version
 from sharestate.json_lines import Json, read_json, write_json
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.checks import refuse
 from sharestate.values.config import ShareConfig
-from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
-from sharestate.values.records import NO_PRODUCER_ID, AcquireMode, ControlType, RecordBatch
+from sharestate.values.fetched_records import IsolationLevel
+from sharestate.values.records import NO_PRODUCER_ID, AcquireMode, ControlType, RecordBatch, RecordState
 from sharestate.values.requests import PersistedState, StateBatch
+from sharestate.values.transaction_index import TransactionIndex
 
 CONFIGURATION_VERSION: Final = 1
 """The version of the JSON form that is written and read."""
@@ -24,17 +26,26 @@ MOST_OFFSETS: Final = 64
 """The most offsets that a log may have: beyond a handful nobody explores all there is. [offsets]"""
 
 MOST_AT_ONCE: Final = 8
-"""The most members, writes under way, and mishaps of a kind."""
+"""The most members, writes under way, sizes of fetches, and mishaps of a kind."""
 
 LOCK_DURATION_MS: Final = 3_600_000
 """The duration of acquisition locks, the longest that brokers allow; only the order of deadlines matters. [ms]"""
 
 
 def _log(log: tuple[RecordBatch, ...]) -> tuple[RecordBatch, ...]:
-    FetchedRecords(fetch_offset=0, batches=log)  # refuses what is no log
+    try:
+        TransactionIndex(log)  # refuses what is no log
+    except MalformedInputError as error:
+        raise MalformedInputError(error.message, f"log{(error.field or '').removeprefix('batches')}") from error
     if not log or log[-1].last_offset >= MOST_OFFSETS:
         refuse(f"expected batches of offsets below {MOST_OFFSETS}, at least one", "log")
     return tuple(log)
+
+
+def _expect_a_few(values: tuple[Any, ...], name: str) -> None:
+    """Refuse none, as a group without them does nothing, what is there twice, and more events than have a number."""
+    if not 0 < len(values) <= MOST_AT_ONCE or len(set(values)) < len(values):
+        refuse(f"expected 1 to {MOST_AT_ONCE} different values, got {len(values)}", name)
 
 
 @frozen(kw_only=True)
@@ -91,8 +102,16 @@ class Configuration:
         for name, (low, high) in _BOUNDS.items():
             if not low <= getattr(self, name) <= high:
                 refuse(f"expected {low} to {high}", name)
+        for name in ("types", "max_records"):
+            _expect_a_few(getattr(self, name), name)
         if self.stored.start_offset < 0:
             refuse("expected a start offset, as after an initialization", "stored")
+        for index, (first, last, state, count) in enumerate(self.stored.state_batches):
+            if last > self.log[-1].last_offset:
+                refuse(f"expected offsets of the log, got {first}-{last}", f"stored.state_batches[{index}]")
+            if state == RecordState.AVAILABLE and count >= self.delivery_count_limit:
+                limit = f"fewer deliveries than delivery_count_limit, {self.delivery_count_limit}"
+                refuse(f"expected {limit}, of an available record, got {count}", f"stored.state_batches[{index}]")
 
     @property
     def share_config(self) -> ShareConfig:

@@ -37,6 +37,7 @@ from sharestate.testing.explore.step_limit import step_limits
 from sharestate.testing.explore.steps import ExploredGroup, Step
 from sharestate.testing.explore.walks import walk
 from sharestate.values.profiles import Profile
+from sharestate.worker_processes import begin_worker
 
 CHUNK: Final = 64
 """The number of states that are expanded at a time. [states]"""
@@ -451,7 +452,7 @@ _work: dict[str, Callable[[bytes], Expansion]] = {}
 
 
 def _start(configuration: Configuration, profile: Profile, judged: Collection[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that waits for the chunks
+    begin_worker()
     gc.disable()  # nothing that a step makes refers to itself, and to look for that takes a tenth of the time
     around, met = ExploredGroup(configuration=configuration, profile=profile), set[bytes]()
     _work["expand"] = lambda chunk: expand(around, unpacked(chunk), met, judged)

@@ -9,6 +9,7 @@ outside.
 from __future__ import annotations
 
 import base64
+import os
 import sys
 from array import array
 from collections import Counter
@@ -66,7 +67,7 @@ def write_exploration(exploration: Exploration, path: Path) -> None:
     Raises:
         OSError: It cannot be written.
     """
-    target = path.with_name(f".{path.name}")
+    target = path.with_name(f".{os.getpid()}.{path.name}")  # another exploration may write beside this one
     try:
         file = JsonLinesFile(target, _header(exploration))
         try:

@@ -12,7 +12,7 @@ from sharestate.conversation.to_json import KEY
 from sharestate.coordinator import COORDINATOR_PROFILES, LATEST_COORDINATOR, CoordinatorProfile
 from sharestate.coordinator.records import ShareUpdate
 from sharestate.coordinator.stored_state import StoredState, after_update
-from sharestate.errors import ErrorCode, InvariantError
+from sharestate.errors import ErrorCode, InvariantError, ShareStateError
 from sharestate.json_lines import Json
 from sharestate.partition.record_machine import TERMINAL
 from sharestate.partition.share_partition import SharePartition
@@ -21,6 +21,7 @@ from sharestate.testing.explore.events import Event, ExploredEventKind
 from sharestate.testing.explore.explored_state import ExploredState, Left, UnansweredWrite
 from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
 from sharestate.values.acknowledgements import AcknowledgementBatch, AcknowledgeType
+from sharestate.values.checks import refuse
 from sharestate.values.effects import Cause, Effects, Transition
 from sharestate.values.fetched_records import FetchedRecords, IsolationLevel
 from sharestate.values.profiles import Profile, Quirk
@@ -97,7 +98,12 @@ class ExploredGroup:
         )
 
     def begin(self) -> Step:
-        """Return the step to the state in the beginning."""
+        """
+        Return the step to the state in the beginning.
+
+        Raises:
+            MalformedInputError: What is stored is nothing that a share coordinator stores.
+        """
         configuration = self.configuration
         stored = configuration.stored
         left = Left(
@@ -108,7 +114,9 @@ class ExploredGroup:
             configuration.switches,
         )
         leading = Leading(self, SharePartition(KEY))
-        leading.take_over(stored, 0)
+        error = leading.take_over(stored, 0)
+        if error is not None:
+            refuse(f"expected what a share coordinator stores: {error}", "stored")
         finished = {
             offset
             for first, last, state, _ in stored.state_batches
@@ -141,8 +149,8 @@ class Leading:
         self.transitions: list[Transition] = []
         self.writes: list[WriteShareGroupState] = []
 
-    def take_over(self, stored: PersistedState, leader_epoch: int) -> None:
-        """Let a new leader read *stored*."""
+    def take_over(self, stored: PersistedState, leader_epoch: int) -> ShareStateError | None:
+        """Let a new leader read *stored*; return the error if it does not take it over."""
         configuration = self.surroundings.configuration
         self.partition = SharePartition(
             KEY,
@@ -162,7 +170,9 @@ class Leading:
         self.say("default_dlq_answer", answer="hold")
         self.say("initialize", answer=stored_json(stored))
         self.partition.initialize()
-        self.carry_out(self.partition.read_succeeded(stored))
+        effects = self.partition.read_succeeded(stored)
+        self.carry_out(effects)
+        return effects.error
 
     def say(self, op: str, **members: Json) -> None:
         """Note a request."""

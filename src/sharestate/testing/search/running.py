@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from errno import ENOENT
 from itertools import count
-from multiprocessing import get_context, parent_process, util
+from multiprocessing import get_context, util
 from shutil import which
-from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from attrs import Factory, define, field, frozen
@@ -21,6 +18,7 @@ from sharestate.json_checks import an_object, integer
 from sharestate.json_lines import MAX_LINE, brief, read_json
 from sharestate.testing.search.tally import SearchTally, tally_of
 from sharestate.testing.search.worker import Task, Worker
+from sharestate.worker_processes import begin_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,19 +143,10 @@ _worker: list[Worker] = []
 
 
 def _begin(task: Task) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is for the process that waits for the chunks
-    Thread(target=_end_with_parent, daemon=True).start()
+    begin_worker()  # its peer ends with it
     worker = Worker(task)
     _worker.append(worker)
     util.Finalize(None, worker.close, exitpriority=1)
-
-
-def _end_with_parent() -> None:
-    """End this process, and with it its peer, when that which waits for the chunks has been killed."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _chunk(numbers: range) -> tuple[SearchTally, list[FoundDifference]]:

@@ -7,6 +7,7 @@ What comes back is read within bounds, in bytes, items and time: see `sharestate
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable
 from time import monotonic
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,7 @@ from kio.static.protocol import RequestPayload
 
 from sharestate.errors import ErrorCode, ExternalError, ResponseFormatError
 from sharestate.persister.kafka.frames import FrameBuffer, read_response, request_frame
+from sharestate.persister.kafka.login import log_in, not_enabled
 from sharestate.persister.kafka.security import Address, Security, addresses
 
 T = TypeVar("T")
@@ -135,9 +137,30 @@ class RawConnection:
 
     def _log_in(self, security: Security) -> None:
         handshake = self.ask(_Handshake(mechanism=security.sasl_mechanism), SaslHandshakeResponse)
-        _expect_no_error(handshake, f"it does not take the SASL mechanism {security.sasl_mechanism}")
-        login = self.ask(_Authenticate(auth_bytes=security.plain_login()), SaslAuthenticateResponse)
-        _expect_no_error(login, login.error_message or "it refuses the login")
+        _expect_no_error(handshake, not_enabled(security.sasl_mechanism, handshake.mechanisms))
+        login = log_in(security)
+        message = next(login, None)
+        while message is not None:
+            answer = self.ask(_Authenticate(auth_bytes=message), SaslAuthenticateResponse)
+            _expect_no_error(answer, answer.error_message or "it refuses the login")
+            try:
+                message = login.send(answer.auth_bytes)
+            except StopIteration:
+                message = None
+
+
+def only(entries: Iterable[T], what: str) -> T:
+    """
+    Return the only one of the entries in an answer, where one was asked for; *what* they are is in the plural.
+
+    Raises:
+        ResponseFormatError: There are none, or several.
+    """
+    found = list(entries)
+    if len(found) != 1:
+        message = f"expected one, got {len(found)}"
+        raise ResponseFormatError(message, what, 0)
+    return found[0]
 
 
 def _expect_no_error(response: Any, message: str) -> None:  # noqa: ANN401 - a class of kio's

@@ -23,7 +23,7 @@ from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_bytes, topic_id_text
 from sharestate.persister.kafka.security import Address, Security, addresses
-from sharestate.testing.servers.connections import RawConnection
+from sharestate.testing.servers.connections import RawConnection, only
 from sharestate.testing.servers.share_sessions import (
     Acknowledgements,
     Fetched,
@@ -160,8 +160,8 @@ class Membership:
         response = connection.ask(
             _FindCoordinator(key_type=_GROUP, coordinator_keys=(self._group_id,)), FindCoordinatorResponse
         )
-        found: Any
-        (found,) = getattr(response, "coordinators", (response,))  # versions before 4 answer for one group
+        several = getattr(response, "coordinators", (response,))  # versions before 4 answer for one group
+        found: Any = only(several, "coordinators")
         return found.error_code.name, int(found.node_id), str(Address(found.host, int(found.port)))
 
     def heartbeat(self, connection: Asks, *, leaves: bool = False) -> str:

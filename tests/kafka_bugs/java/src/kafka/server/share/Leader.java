@@ -99,6 +99,15 @@ final class Leader implements Persister {
      * the log start tells it the log start instead (ShareFetchUtils.processFetchResponse).
      */
     String fetch(String member) {
+        return fetch(member, ShareAcquireMode.BATCH_OPTIMIZED, 500);
+    }
+
+    /** What a fetch brings that is to bring one record (share.acquire.mode=record_limit, max.poll.records=1). */
+    String fetchOne(String member) {
+        return fetch(member, ShareAcquireMode.RECORD_LIMIT, 1);
+    }
+
+    private String fetch(String member, ShareAcquireMode mode, int maxRecords) {
         if (!sharePartition.canAcquireRecords())
             return "";
         long offset = sharePartition.nextFetchOffset();
@@ -108,7 +117,7 @@ final class Leader implements Persister {
         }
         FetchPartitionData data = new FetchPartitionData(Errors.NONE, Long.MAX_VALUE, logStart, recordsFrom(offset),
             Optional.empty(), OptionalLong.empty(), Optional.ofNullable(aborted), OptionalInt.empty(), false);
-        return sharePartition.acquire(member, ShareAcquireMode.BATCH_OPTIMIZED, 500, 500, offset, data,
+        return sharePartition.acquire(member, mode, 500, maxRecords, offset, data,
                 aborted == null ? FetchIsolation.HIGH_WATERMARK : FetchIsolation.TXN_COMMITTED)
             .acquiredRecords().stream()
             .map(records -> records.firstOffset() + "-" + records.lastOffset())
