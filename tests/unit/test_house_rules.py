@@ -48,7 +48,7 @@ SMALL = {
     "testing/explore/step_limit.py": "signals and processor time, which the rest of explorations does without",
     "testing/explore/walks.py": "what pages need of explorations, and explorations do not",
     "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",
-    "worker_processes.py": "what searches and explorations do to their processes, so it belongs to neither",
+    "worker_processes.py": "how processes of searches, explorations and grids begin, so it belongs to none of them",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
 }
 """Files of fewer lines, and why each stands alone."""
