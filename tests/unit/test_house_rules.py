@@ -50,7 +50,6 @@ SMALL = {
     "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",
     "worker_processes.py": "how processes of searches, explorations and grids begin, so it belongs to none of them",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
-    "worker_processes.py": "how a process of a pool begins, which several packages have, so it belongs to none of them",
 }
 """Files of fewer lines, and why each stands alone."""
 
