@@ -17,7 +17,7 @@ def test_the_bug_that_invariants_let_pass_is_listed() -> None:
 
 
 def test_the_bugs_that_clients_may_allow_are_listed() -> None:
-    """They are those that machines can name, and quirks, which healed profiles lack, as they lack B6, the cause of F8."""
+    """They are those that machines can name, and quirks, which healed profiles lack; F8 follows from the quirk B6."""
     of_clients = {row.bug for row in KNOWN_BUGS if Door.CLIENTS in row.doors}
 
     assert of_clients == KAFKA_ALLOWANCES.keys()
