@@ -65,8 +65,8 @@ def _is_left_below_log_start(machine: Any) -> bool:  # noqa: ANN401 - a machine
     if not known.is_record_limit or _first_left_over(known) is None:
         return False
     deleted = [record for record in known.records.values() if record.offset < known.log_start]
-    begun = {record.batch for record in deleted if record.leader == known.leader}
-    return any(record.batch in begun and record.leader < known.leader for record in deleted)
+    taken = {record.batch for record in deleted if record.leader == known.leader}
+    return any(record.batch in taken and record.leader < known.leader for record in deleted)
 
 
 KAFKA_ALLOWANCES: Final[Mapping[str, Allowance]] = {
