@@ -47,6 +47,7 @@ SMALL = {
     "testing/explore/walks.py": "what pages need of explorations, and explorations do not",
     "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
+    "worker_processes.py": "how a process of a pool begins, which several packages have, so it belongs to none of them",
 }
 """Files of fewer lines, and why each stands alone."""
 
