@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
@@ -68,6 +69,15 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("three")
     lay_out(THREE, place)
     return place
+
+
+@pytest.fixture(scope="module")
+def plainly_imported(three: Path) -> list[Event]:
+    """The events that the import of the three brokers' own files makes."""
+    plain, *_ = commands(PAGE, "Several brokers")
+    with contextlib.chdir(three):
+        assert run(plain.text).exit_code == 0
+        return facts()
 
 
 # ---- one broker
@@ -188,21 +198,19 @@ def collectors() -> dict[str, str]:
 
 @pytest.mark.parametrize("source", COLLECTED)
 def test_whoever_has_collected_them_the_events_are_the_same(
-    three: Path, source: str, monkeypatch: pytest.MonkeyPatch
+    three: Path, plainly_imported: list[Event], source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the table says for the import takes the place of the brokers' files."""
     monkeypatch.chdir(three)
     COLLECTED[source](three)
     plain, *_ = commands(PAGE, "Several brokers")
     given = "broker?/kafka-request.log*"
-    assert run(plain.text).exit_code == 0
-    expected = facts()
 
     made = run(plain.text.replace(given, collectors()[source]))
 
     assert made.exit_code == 0, made.output
     assert given in plain.text
-    assert facts() == expected
+    assert facts() == plainly_imported
 
 
 def facts() -> list[Event]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
 from sharestate.history import Event, Header
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import check_partition
@@ -20,10 +22,30 @@ Rewrite = Callable[[dict[str, Any]], bool]
 _COMPLETED = "Completed request:"
 
 
+_ORDERED: Final[dict[tuple[int, ...], tuple[list[Event], list[Event]]]] = {}
+"""Events, kept so that their identities stay theirs, and the same in causal order, by these identities."""
+
+
+@cache
+def imported(*, has_properties: bool = True) -> tuple[Event, ...]:
+    """Return the events of the run, imported once in each process, with the properties of its broker or without."""
+    log, topics = RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments")
+    return tuple(LogImport(log, topics, broker=read_properties(RUN / "server.properties") if has_properties else None))
+
+
+def imported_of(group_id: str, *, has_properties: bool = True) -> list[Event]:
+    """Return those of one group of the run: what an import of that group alone makes."""
+    return [event for event in imported(has_properties=has_properties) if event.group_id == group_id]
+
+
 def ordered(events: Iterable[Event]) -> list[Event]:
-    """Return the events of one share partition of a broker's log in causal order."""
-    located = list(enumerate(events, 2))
-    return list(check_partition(located[0][1].key, located, "history.jsonl", Header()).events())
+    """Return the events of one share partition of a broker's log in causal order, which is found once for the same."""
+    own = list(events)
+    known = tuple(map(id, own))
+    if known not in _ORDERED:
+        located = list(enumerate(own, 2))
+        _ORDERED[known] = own, list(check_partition(own[0].key, located, "history.jsonl", Header()).events())
+    return list(_ORDERED[known][1])
 
 
 def noted(budgets: list[Budget]) -> Callable[[int], Budget]:

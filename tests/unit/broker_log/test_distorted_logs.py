@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
 from sharestate.cli.commands import sharestate
 from sharestate.history import Event, open_history
+from tests.support import broker_logs
 from tests.support.broker_logs import RUN, lines
 
 GROUP = "seq-b"
@@ -56,7 +57,7 @@ def written(path: Path, text: Iterable[str]) -> Path:
 @pytest.fixture(scope="module")
 def whole() -> list[tuple[Any, ...]]:
     """The events of the run as it is."""
-    return facts(imported(RUN / "request.log.gz"))
+    return facts(broker_logs.imported())
 
 
 # ---- files

@@ -12,6 +12,7 @@ import pytest
 
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
 from sharestate.history import Event
+from tests.support import broker_logs
 from tests.support.broker_logs import RUN, Rewrite, lines, rewritten
 from tests.support.logged_requests import BEGIN_US, GivenRequests
 
@@ -24,7 +25,7 @@ def imported(log: RequestLog, **options: Any) -> list[Event]:  # noqa: ANN401 - 
 @pytest.fixture(scope="module")
 def events() -> list[Event]:
     """The history of the run."""
-    return imported(RequestLog([RUN / "request.log.gz"]), broker=read_properties(RUN / "server.properties"))
+    return [*broker_logs.imported()]
 
 
 class LenientRequests(GivenRequests):

@@ -17,15 +17,14 @@ from sharestate.explain import Explanation, Overview, PartitionLife, Reason, exp
 from sharestate.explain.sentences import REASONS
 from sharestate.explain.words import sentence
 from sharestate.history import AppendedBatch, Event, Header, Order, Replay, create_history
-from tests.support.broker_logs import RUN, ordered
+from tests.support.broker_logs import RUN, imported_of, ordered
 from tests.support.hand_made_events import HandMadeLife
 
 
 @pytest.fixture(scope="module")
 def events() -> list[Event]:
     """The events of one group of the run."""
-    log, topics = RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments")
-    return list(LogImport(log, topics, broker=read_properties(RUN / "server.properties"), group_id="seq-b"))
+    return imported_of("seq-b")
 
 
 def by_partition(events: list[Event]) -> dict[tuple[str, str, int], list[Event]]:

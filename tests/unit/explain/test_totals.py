@@ -9,21 +9,20 @@ from typing import Any
 import pytest
 
 from sharestate import AcknowledgementBatch, AcquiredRecords, Cause, StateBatch
-from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
+from sharestate.broker_log import LogImport, RequestLog, TopicLogs
 from sharestate.explain import End, PartitionLife, WhatHappened
 from sharestate.history import AppendedBatch, Event
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.checks import MAX_INT64
 from sharestate.values.records import AbortedTransaction, RecordState
-from tests.support.broker_logs import RUN, ordered
+from tests.support.broker_logs import RUN, imported, ordered
 
 
 @pytest.fixture(scope="module")
 def logged() -> list[list[Event]]:
     """The events of each share partition of the run, in order of arrival."""
-    log, topics = RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments")
     found: dict[tuple[str, str, int], list[Event]] = {}
-    for event in LogImport(log, topics, broker=read_properties(RUN / "server.properties")):
+    for event in imported():
         found.setdefault(event.key, []).append(event)
     return list(found.values())
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from sharestate.broker_log import LogImport, RequestLog, TopicLogs
 from sharestate.history import AppendedBatch, Event, Header, Order
 from sharestate.log_check import Verdict, check
 from sharestate.log_check.found_order import FoundOrder, Stopped, ordered_events
@@ -15,7 +14,7 @@ from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import What, schedule
 from sharestate.log_check.verify import check_partition
 from sharestate.log_check.visible_log import VisibleLog
-from tests.support.broker_logs import RUN
+from tests.support.broker_logs import RUN, imported_of
 from tests.support.hand_made_events import HandMadeLife
 
 GROUP = "seq-b"
@@ -27,7 +26,7 @@ TOPIC = "6_UGRzRhTHKhR9UaPcC76Q"
 
 def test_a_log_batch_that_shows_what_does_not_fit_is_there_once() -> None:
     """A lock may have expired by then, with a write that nobody has seen: what was appended follows after that."""
-    events = LogImport(RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments"), group_id=GROUP)
+    events = imported_of(GROUP, has_properties=False)
     own = [*enumerate((event for event in events if event.topic_id == TOPIC and event.partition == 0), 2)]
     arrived = [event for _, event in own]
     log = VisibleLog(event for event in arrived if event.kind == "log")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sharestate.broker_log import LogImport, RequestLog, TopicLogs
 from sharestate.history import Event, Header, Order
 from sharestate.log_check import Verdict
 from sharestate.log_check.lock_durations import wrong_durations
 from sharestate.log_check.verify import check_partition
-from tests.support.broker_logs import RUN
+from tests.support.broker_logs import imported_of
 
 LASTING = 2000
 """How long the locks of the group last. [ms]"""
@@ -15,8 +14,8 @@ LASTING = 2000
 
 def events_with(*durations: int) -> list[tuple[int, Event]]:
     """Return the events of a share partition, where the answers to the first fetches with locks have durations. [ms]"""
-    log = LogImport(RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments"), group_id="seq-b")
-    own = [event for event in log if (event.topic_id, event.partition) == ("6_UGRzRhTHKhR9UaPcC76Q", 0)]
+    events = imported_of("seq-b", has_properties=False)
+    own = [event for event in events if (event.topic_id, event.partition) == ("6_UGRzRhTHKhR9UaPcC76Q", 0)]
     left = list(durations)
     for index, event in enumerate(own):
         response = event.response or {}

@@ -18,7 +18,7 @@ from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import schedule
 from sharestate.log_check.verify import check_partition, repeated_requests
 from tests.fuzz import costly_histories
-from tests.support.broker_logs import RUN, lines, rewritten
+from tests.support.broker_logs import RUN, imported_of, lines, rewritten
 from tests.support.hand_made_events import HandMadeLife
 
 GROUP = "seq-b"
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None
 
 def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
     """What is left after the steps were ordered may be too little for the first of them."""
-    events = LogImport(RequestLog([RUN / "request.log.gz"]), TopicLogs(RUN / "segments"), group_id=GROUP)
+    events = imported_of(GROUP, has_properties=False)
     own = [*enumerate((event for event in events if event.topic_id == TOPIC and event.partition == 0), 2)]
     counted = Budget(10**9)
     in_order(schedule(own), budget=counted)

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from click.testing import CliRunner, Result
 
 from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, MalformedInputError
+from sharestate.cli.commands import sharestate
 from sharestate.conversation.replay import ReplayVerdict, replay
 from sharestate.testing.search import Level, Plan, StateError, Task, read_divergences, search
 from tests.support.processes import runs, wait_until
@@ -19,10 +21,9 @@ from tests.support.processes import runs, wait_until
 SERVE = (sys.executable, "-m", "sharestate", "serve", "--profile")
 
 
-def compared(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``sharestate compare``."""
-    command = [sys.executable, "-m", "sharestate", "compare", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def compared(*arguments: str) -> Result:
+    """Run ``sharestate compare`` in this process."""
+    return CliRunner().invoke(sharestate, ["compare", *arguments])
 
 
 def test_a_search_goes_on_where_it_was_left(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_the_command_says_what_differs(tmp_path: Path) -> None:
     """The conversation that shows a difference is in a file, which `sharestate replay` takes."""
     ended = compared("--profile", "kafka-4.4", "--ops", "5000", "--out", str(tmp_path), "--", *SERVE, "kafka-4.3")
 
-    assert ended.returncode == 1
+    assert ended.exit_code == 1
     assert "where the peer's response is the expected one:" in ended.stdout
     (file,) = tmp_path.iterdir()
     assert f"sharestate replay {file}" in ended.stdout
@@ -75,7 +76,7 @@ def test_the_command_knows_what_is_known(tmp_path: Path) -> None:
 
     ended = compared(*arguments)
 
-    assert ended.returncode == 0, ended.stdout
+    assert ended.exit_code == 0, ended.stdout
     assert " 0 known divergences; " not in ended.stdout
 
 
@@ -84,7 +85,7 @@ def test_a_peer_that_cannot_be_run_is_no_difference() -> None:
     dies = compared("--", sys.executable, "-c", "import sys; sys.exit('no such jar')")
     missing = compared("--", "/nowhere/at/all")
 
-    assert dies.returncode == missing.returncode == 2
+    assert dies.exit_code == missing.exit_code == 2
     assert "no such jar" in dies.stderr
     assert missing.stderr == "Error: /nowhere/at/all: no such program\n"
 
@@ -95,7 +96,7 @@ def test_a_peer_that_dies_at_once_is_told_at_once() -> None:
 
     ended = compared("--ops", "1000", "--jobs", "2", "--", sys.executable, "-c", "raise SystemExit(7)")
 
-    assert (ended.returncode, ended.stderr) == (2, "Error: the peer ended with status 7\n")
+    assert (ended.exit_code, ended.stderr) == (2, "Error: the peer ended with status 7\n")
     assert time.monotonic() - began_s < 30
 
 
@@ -144,7 +145,7 @@ def test_a_peer_that_fails_at_a_request_differs_there(failure: str, told: str) -
     """If it ends in the middle, or writes something else, the shortest conversation up to there is shown."""
     ended = compared("--ops", "1", "--", sys.executable, "-c", FAILING.format(failure=failure))
 
-    assert ended.returncode == 1, ended.stderr
+    assert ended.exit_code == 1, ended.stderr
     assert 'at {"op":"release"' in ended.stdout
     assert told in ended.stdout
     assert ended.stderr == ""
