@@ -183,6 +183,7 @@ def test_acknowledgements_that_are_none_change_nothing() -> None:
         pytest.param(lambda partition: partition.acquire("m1", None, now_ms=0), id="acquire"),
         pytest.param(lambda partition: partition.configure(None), id="configure"),
         pytest.param(lambda partition: partition.write_succeeded(number=True), id="write_succeeded"),
+        pytest.param(lambda partition: partition.write_succeeded(0, advances=None), id="advances"),
         pytest.param(lambda partition: partition.write_failed(0, "error"), id="write_failed"),
     ],
 )
