@@ -22,9 +22,11 @@ class NumpyScalar:
     __hash__ = None  # type: ignore[assignment] # as that of arrays
 
     def __eq__(self, other: object) -> Any:  # noqa: ANN401 - no bool
+        """Return no bool."""
         return self
 
     def __bool__(self) -> bool:
+        """Refuse to be one."""
         message = "The truth value of an empty array is ambiguous."
         raise ValueError(message)
 
