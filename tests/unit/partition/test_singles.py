@@ -209,6 +209,18 @@ def test_records_of_a_later_batch_are_those_that_were_named() -> None:
     )
 
 
+@pytest.mark.parametrize("offsets", [(0, 3, 6), (2, 7, 3), (7, 3, 8)])
+def test_records_of_two_batches_are_those_that_were_named(offsets: tuple[int, ...]) -> None:
+    """Whether they lie in equal distances or go to and fro."""
+    scene = Scene().load()
+    for first, last in ((0, 4), (5, 9)):
+        scene.acquire("m1", first, f"[{first}-{last}]")
+        scene.acknowledge("m1", f"{last}:release")
+    said = ", ".join(f"{offset} st2 dc1" for offset in offsets)
+
+    assert scene.acknowledge("m1", *(f"{offset}:accept" for offset in offsets)) == (f"W(0; {said}; cc 3)",)
+
+
 def test_a_write_names_each_record_once() -> None:
     """However its entries jump to and fro, in the last of several batches."""
     scene = Scene(max_locks=1000).load()
