@@ -152,8 +152,8 @@ def test_ranges_that_no_event_names_are_counted(size: int) -> None:
 
 def test_who_records_transitions_may_have_fewer_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a row for what it was and has become, beside what others have of it."""
-    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**20)
-    events = in_parts(100, 2**10 // 84, is_named=False)[: 2**10 // 84 * 9 // 10]
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**22)
+    events = in_parts(100, 2**12 // 84, is_named=False)[: 2**12 // 84 * 9 // 10]
     Replay(events[0][:3], lacks=LACKS).apply_all(events)
 
     with pytest.raises(MalformedInputError, match=TOO_MUCH):

@@ -71,12 +71,14 @@ def test_single_records_roll_back_together_when_their_write_fails() -> None:
     assert scene.batches == before
 
 
-def test_single_records_below_the_start_are_skipped() -> None:
+@pytest.mark.parametrize("offsets", [(10, 50, 51), (10, 50, 90), (48, 49, 50, 51)])
+def test_single_records_below_the_start_are_skipped(offsets: tuple[int, ...]) -> None:
     """The log has moved on; only what lies above counts."""
     scene = split()
     scene.partition.advance_log_start(50)
+    said = ", ".join(f"{offset} st2 dc1" for offset in offsets if offset >= 50)
 
-    assert scene.acknowledge("m1", "10:accept", "50:accept", "51:accept") == ("W(50; 50 st2 dc1, 51 st2 dc1; cc 2)",)
+    assert scene.acknowledge("m1", *(f"{offset}:accept" for offset in offsets)) == (f"W(50; {said}; cc 2)",)
 
 
 def test_a_renewal_among_them_is_no_change() -> None:
