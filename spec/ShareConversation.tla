@@ -72,10 +72,10 @@ After(step) ==
                                              step.cuts) : t \in Delivered(step)}
       [] step.op = "acknowledge" -> Began(step, AfterAcknowledge(p, step))
       [] step.op = "release"     -> Began(step, AfterRelease(p, step))
-      [] step.op = "commit"      -> {Commit(p, step.write)}
+      [] step.op = "commit"      -> Commit(p, step.write)
       [] step.op = "roll back"   -> {RollBack(p, step.write)}
       [] step.op = "expire"      -> IF Expirable(step) THEN Sent(Expire(p, step.offsets), step) ELSE {}
-      [] step.op = "settle"      -> {Settle(p, step.letters)}
+      [] step.op = "settle"      -> Settle(p, step.letters)
       [] step.op = "letters"     -> IF step.offsets \subseteq p.letters
                                     THEN Sent(DeadLettered(p, step.offsets), step) ELSE {}
       [] step.op = "lapse"       -> {Lapse(p, step.offsets)}

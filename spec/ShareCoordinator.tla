@@ -25,20 +25,22 @@ CONSTANTS
     Leaders,   \* 1..n: leader epochs
     Retries,   \* so often is the initialization sent again,
     Reloads,   \* so often is the coordinator loaded from its log, of which only a snapshot is left,
-    Reversed,  \* and so many writes have a state batch that ends before it begins
-    Quirks     \* "C1", "C2", and "forgets leaders": what Kafka's share coordinator does
+    Reversed,  \* so many writes have a state batch that ends before it begins,
+    Fences,    \* and so many leaders learn that they are none any more before their read is answered
+    Quirks     \* "C1", "C2", "forgets leaders": what Kafka's share coordinator does; "B14": what its leaders do
 
-ASSUME Quirks \subseteq {"C1", "C2", "forgets leaders"}
+ASSUME Quirks \subseteq {"B14", "C1", "C2", "forgets leaders"}
 
 VARIABLES
     state,     \* what is stored: [stateEpoch, leaderEpoch, start, done], or Nothing
     highest,   \* the highest leader epoch that it knows of, also from records before the last snapshot
     requests,  \* what was sent, and was not carried out yet
     leaders,   \* by epoch, what each leader knows: [stateEpoch, start, done, confirmed], or Nothing
+    fenced,    \* those of them that were fenced while they read
     endless,   \* the coordinator's thread is busy with a request that does not end
-    left       \* what may still happen: [retries, reloads, reversed]
+    left       \* what may still happen: [retries, reloads, reversed, fences]
 
-variables == <<state, highest, requests, leaders, endless, left>>
+variables == <<state, highest, requests, leaders, fenced, endless, left>>
 
 Nothing == [none |-> TRUE]
 StateEpoch == 1    \* of the group's initialization
@@ -73,7 +75,7 @@ Read(r) ==
     /\ IF IsFenced(r) \/ ~IsStored THEN UNCHANGED <<state, highest, leaders>>
        ELSE /\ state' = [state EXCEPT !.leaderEpoch = r.leader]
             /\ highest' = r.leader
-            /\ leaders' = [leaders EXCEPT ![r.leader] =
+            /\ leaders' = IF r.leader \in fenced /\ ~On("B14") THEN leaders ELSE [leaders EXCEPT ![r.leader] =
                    LET start == IF state.start = -1 THEN 0 ELSE state.start   \* auto.offset.reset: earliest
                    IN  [stateEpoch |-> state.stateEpoch, start |-> FirstUndone(start, state.done),
                         done |-> {o \in state.done : o >= start}, confirmed |-> {}]]
@@ -98,17 +100,24 @@ CarryOut ==
     /\ ~endless
     /\ \E r \in requests : /\ Initialize(r) \/ Read(r) \/ Write(r)
                            /\ requests' = requests \ {r}
-    /\ UNCHANGED left
+    /\ UNCHANGED <<fenced, left>>
 
 -----------------------------------------------------------------------------
 (* Requests are sent, and the coordinator begins anew *)
 
-Elected == {e \in Leaders : \A f \in Leaders : f < e => leaders[f] # Nothing \/ e = 1}
+Elected == {e \in Leaders \ fenced : \A f \in Leaders : f < e => leaders[f] # Nothing \/ f \in fenced}
 
 TakeOver == \E e \in Elected :   \* another leader reads; those before may still write
     /\ leaders[e] = Nothing /\ IsStored
     /\ requests' = requests \union {[kind |-> "read", leader |-> e]}
-    /\ UNCHANGED <<state, highest, leaders, endless, left>>
+    /\ UNCHANGED <<state, highest, leaders, fenced, endless, left>>
+
+Fence == \E r \in requests :   \* its broker has heard of another leader, or of the end of the group
+    /\ r.kind = "read" /\ r.leader \notin fenced
+    /\ left.fences > 0
+    /\ left' = [left EXCEPT !.fences = @ - 1]
+    /\ fenced' = fenced \union {r.leader}
+    /\ UNCHANGED <<state, highest, requests, leaders, endless>>
 
 WriteOf(e, batch) ==
     [kind |-> "write", leader |-> e, stateEpoch |-> leaders[e].stateEpoch, start |-> leaders[e].start, batch |-> batch]
@@ -118,33 +127,33 @@ Accept == \E e \in Readers :
           /\ o >= leaders[e].start
           /\ leaders' = [leaders EXCEPT ![e].done = @ \union {o}]
           /\ requests' = requests \union {WriteOf(e, <<o, o>>)}
-    /\ UNCHANGED <<state, highest, endless, left>>
+    /\ UNCHANGED <<state, highest, fenced, endless, left>>
 
 Reverse == \E e \in Readers :   \* a program that is not Kafka's may write so
     /\ left.reversed > 0
     /\ left' = [left EXCEPT !.reversed = @ - 1]
     /\ \E first, last \in Records : last < first /\ requests' = requests \union {WriteOf(e, <<first, last>>)}
-    /\ UNCHANGED <<state, highest, leaders, endless>>
+    /\ UNCHANGED <<state, highest, leaders, fenced, endless>>
 
 Retry ==
     /\ left.retries > 0
     /\ left' = [left EXCEPT !.retries = @ - 1]
     /\ requests' = requests \union {Initialization}
-    /\ UNCHANGED <<state, highest, leaders, endless>>
+    /\ UNCHANGED <<state, highest, leaders, fenced, endless>>
 
 Reload ==   \* records before the last snapshot were deleted
     /\ left.reloads > 0 /\ IsStored
     /\ left' = [left EXCEPT !.reloads = @ - 1]
     /\ highest' = IF On("forgets leaders") THEN state.leaderEpoch ELSE highest
-    /\ UNCHANGED <<state, requests, leaders, endless>>
+    /\ UNCHANGED <<state, requests, leaders, fenced, endless>>
 
 Init == /\ state = Nothing /\ highest = 0
         /\ requests = {Initialization}
-        /\ leaders = [e \in Leaders |-> Nothing]
+        /\ leaders = [e \in Leaders |-> Nothing] /\ fenced = {}
         /\ endless = FALSE
-        /\ left = [retries |-> Retries, reloads |-> Reloads, reversed |-> Reversed]
+        /\ left = [retries |-> Retries, reloads |-> Reloads, reversed |-> Reversed, fences |-> Fences]
 
-Next == CarryOut \/ TakeOver \/ Accept \/ Reverse \/ Retry \/ Reload
+Next == CarryOut \/ TakeOver \/ Fence \/ Accept \/ Reverse \/ Retry \/ Reload
 
 Spec == Init /\ [][Next]_variables
 
@@ -161,13 +170,17 @@ TypeOK ==
     /\ highest \in Leaders \union {0}
     /\ \A r \in requests : r = Initialization \/ (r.kind \in {"read", "write"} /\ r.leader \in Leaders)
     /\ \A e \in Readers : leaders[e].confirmed \subseteq leaders[e].done /\ leaders[e].done \subseteq Records
+    /\ fenced \subseteq Leaders
     /\ endless \in BOOLEAN
-    /\ left.retries \in Nat /\ left.reloads \in Nat /\ left.reversed \in Nat
+    /\ \A few \in {left.retries, left.reloads, left.reversed, left.fences} : few \in Nat
 
 (* Once a leader has read the state, no leader before it changes it. *)
 OneLeaderWrites ==
     [][\A e \in Readers : leaders'[e] # leaders[e] /\ leaders'[e].confirmed # leaders[e].confirmed
                           => e = Max(Readers)]_variables
+
+(* A leader that was fenced while it read stays so, and delivers nothing.  *)
+FencedStays == \A e \in fenced : leaders[e] = Nothing
 
 (* What was confirmed to the last leader is stored: as done, or passed. *)
 ConfirmedIsStored ==

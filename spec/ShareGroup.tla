@@ -23,7 +23,8 @@ CONSTANTS
     Queue,       \* whether the group has a dead-letter queue
     Stored,      \* what is stored in the beginning, see `store'
     Types,       \* how members acknowledge: some of "accept", "release", "reject"
-    Writes,      \* so many writes may be under way at once,
+    Modes,       \* share.acquire.mode: some of "batch_optimized", "record_limit"
+    Writes,      \* the names of those that may be under way at once
     Failures,    \* so many writes may fail,
     Failovers,   \* so often may another leader take over,
     Deletions,   \* so often may the log start move,
@@ -35,7 +36,7 @@ VARIABLES
     log,       \* the batches that the log has
     logStart,
     store,     \* what the share coordinator has: a start offset, or -1, and state and count of records above
-    writes,    \* what was sent and is not answered, by number
+    writes,    \* what was sent and is not answered, by name
     left,      \* what may still go wrong: how many of the five above
     confirmed, \* records whose acceptance was confirmed to a member
     finished   \* records that were accepted, rejected, or delivered as often as they may be
@@ -73,9 +74,9 @@ Load(stored) ==
 -----------------------------------------------------------------------------
 (* Writes *)
 
-Numbers  == 1..Writes
 IsSent(n) == n \in DOMAIN writes
-Unused   == Numbers \ DOMAIN writes
+Unused    == Writes \ DOMAIN writes
+AnyUnused == CHOOSE n \in Unused : TRUE    \* names differ in nothing
 
 Send(q, n, offsets, of) ==
     writes' = (n :> [start |-> q.spso, records |-> Entries(q, offsets), of |-> of, stored |-> FALSE]) @@ writes
@@ -96,7 +97,7 @@ Store(n) ==
 (* is answered, *)
 Confirm(n) ==
     /\ IsSent(n) /\ writes[n].stored
-    /\ p' = IF Stands(n) THEN Settle(p, Letters(n)) ELSE Commit(p, n)
+    /\ p' \in IF Stands(n) THEN Settle(p, Letters(n)) ELSE Commit(p, n)
     /\ confirmed' = confirmed \union (IF writes[n].of = "accept" THEN DOMAIN writes[n].records ELSE {})
     /\ Forget(n)
     /\ UNCHANGED <<log, logStart, store, left, finished>>
@@ -105,7 +106,7 @@ Confirm(n) ==
 Fail(n) ==
     /\ IsSent(n) /\ left.failures > 0
     /\ left' = [left EXCEPT !.failures = @ - 1]
-    /\ p' = IF Stands(n) THEN Settle(p, Letters(n)) ELSE RollBack(p, n)
+    /\ p' \in IF Stands(n) THEN Settle(p, Letters(n)) ELSE {RollBack(p, n)}
     /\ Forget(n)
     /\ UNCHANGED <<log, logStart, store, confirmed, finished>>
 
@@ -122,7 +123,9 @@ Fetched(member, q) ==   \* the states in which a fetch may leave the leader
     LET from == NextFetchOffset(q)
         some(fetched) ==
             LET takeable == Takeable(Searched(q), from, fetched)
-            IN  {Acquire(Searched(q), member, from, fetched, Hidden \intersect fetched, taken, {}, cuts) :
+                rest(mode, taken) == IF mode = "record_limit" THEN Rest(Searched(q), from, fetched, taken) ELSE {}
+            IN  {Acquire(Searched(q), member, from, fetched, Hidden \intersect fetched, taken, rest(mode, taken), cuts) :
+                    mode \in Modes,
                     taken \in (IF takeable = {} THEN {{}} ELSE takeable),
                     cuts \in {{}, {b[1] : b \in fetched}}}
     IN  IF ~CanAcquire(q) THEN {}
@@ -137,7 +140,7 @@ Ended(changes) == {o \in DOMAIN changes : changes[o] # "Available"}
 
 Request(changes, of) ==
     /\ changes # [o \in {} |-> ""] /\ Unused # {}
-    /\ LET n == Min(Unused)
+    /\ LET n == AnyUnused
            q == Begin(p, changes, n)
        IN  p' = q /\ Send(q, n, DOMAIN changes, of)
     /\ finished' = finished \union Ended(changes)
@@ -161,7 +164,7 @@ LockExpires ==           \* of what is acquired: the lock of a batch, or of one 
     /\ \E some \in Parts(Acquired) :
           LET q == Expire(p, some)
           IN  /\ p' = q
-              /\ Send(q, Min(Unused), some, "lock")
+              /\ Send(q, AnyUnused, some, "lock")
               /\ finished' = finished \union {o \in some : q.records[o].state # "Available"}
     /\ UNCHANGED <<log, logStart, store, left, confirmed>>
 
@@ -175,7 +178,7 @@ QueueAnswers ==          \* it has written some dead letters, or has failed
     /\ Unused # {}
     /\ \E some \in Parts(p.letters) :
           LET q == DeadLettered(p, some)
-          IN  p' = q /\ Send(q, Min(Unused), some, "letter")
+          IN  p' = q /\ Send(q, AnyUnused, some, "letter")
     /\ UNCHANGED <<log, logStart, store, left, confirmed, finished>>
 
 -----------------------------------------------------------------------------
@@ -217,7 +220,7 @@ Init ==
 Next ==
     \/ \E m \in Members : Fetch(m) \/ Acknowledge(m) \/ Close(m)
     \/ LockExpires \/ LockLapses \/ QueueAnswers
-    \/ \E n \in Numbers : Store(n) \/ Confirm(n) \/ Fail(n)
+    \/ \E n \in Writes : Store(n) \/ Confirm(n) \/ Fail(n)
     \/ DeleteRecords \/ Compact \/ Switch \/ FailOver
 
 Spec == Init /\ [][Next]_variables
@@ -239,10 +242,19 @@ Spec == Init /\ [][Next]_variables
 (* are only so many deliveries.  Nothing else is fair.  Members may never  *)
 (* acknowledge and never leave.  What goes on only after a misfortune, as  *)
 (* another leader or a deletion, has stalled.                              *)
+(*                                                                         *)
+(* Fair is WF_variables(Fetch(m)) for each member, and WF_variables(GoOn), *)
+(* written out.  TLC takes far longer if it has to find whether an action  *)
+(* is ENABLED.                                                             *)
 (***************************************************************************)
-GoOn == LockExpires \/ QueueAnswers \/ \E n \in Numbers : Store(n) \/ Confirm(n)
+GoOn == LockExpires \/ QueueAnswers \/ \E n \in Writes : Store(n) \/ Confirm(n)
 
-Fair == (\A m \in Members : WF_variables(Fetch(m))) /\ WF_variables(GoOn)
+CanFetch(member) == Fetched(member, p) \ {p} # {}
+
+IsQuiet == writes = <<>> /\ Acquired = {} /\ p.letters = {}   \* nobody has anything, and nothing is waited for
+
+Fair == /\ \A m \in Members : []<>~CanFetch(m) \/ []<><<Fetch(m)>>_variables
+        /\ []<>IsQuiet \/ []<><<GoOn>>_variables
 
 FairSpec == Spec /\ Fair
 
@@ -256,10 +268,12 @@ IsStore(s) ==
     /\ \A o \in DOMAIN s.records : o \in UpToTheEnd /\ s.records[o].count \in Nat /\ Rank(s.records[o].state) \in 0..4
 
 TypeOK ==
-    /\ IsSharePartition(p) /\ \A o \in InFlight(p) : p.records[o].owner \in Members \union {Nobody}
+    /\ IsSharePartition(p)
+    /\ \A o \in InFlight(p) : /\ p.records[o].owner \in Members \union {Nobody}
+                             /\ p.records[o].write \in Writes \union {0}
     /\ log \subseteq Log /\ logStart \in Nat
     /\ IsStore(store)
-    /\ DOMAIN writes \subseteq Numbers
+    /\ DOMAIN writes \subseteq Writes
     /\ \A n \in DOMAIN writes :
           /\ IsStore([start |-> writes[n].start, records |-> writes[n].records])
           /\ writes[n].stored \in BOOLEAN /\ writes[n].of \in Types \union {"close", "lock", "letter"}
@@ -301,8 +315,6 @@ LettersAreUnderWay ==
 Undone == {o \in Covered(log \ Aborted) : /\ o >= p.spso /\ o >= logStart
                                           /\ ~(o \in InFlight(p) /\ IsTerminal(p.records[o]))}
 
-IsQuiet == writes = <<>> /\ Acquired = {} /\ p.letters = {}
-
 Same(q, r) == [q EXCEPT !.find = TRUE] = [r EXCEPT !.find = TRUE]
 
 NeverStalls ==
@@ -315,4 +327,7 @@ IsHeld(o) == o \in InFlight(p) /\ p.records[o].state = "Acquired"
 LocksEnd == \A o \in Covered(Log) : IsHeld(o) ~> ~IsHeld(o)
 
 AllIsDone == <>[](Undone = {})
+
+(* What Fair has in the place of ENABLED is that. *)
+FairIsWeaklyFair == (\A m \in Members : CanFetch(m) = ENABLED Fetch(m)) /\ ~IsQuiet = ENABLED GoOn
 =============================================================================

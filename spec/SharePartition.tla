@@ -23,7 +23,8 @@ EXTENDS Integers, FiniteSets, Sequences
 CONSTANT
     Quirks      \* the bugs of Kafka that are switched on, by their names in docs/kafka-bugs.md
 
-ASSUME Quirks \subseteq {"B6", "B9b", "B10", "B15", "B17", "B22", "B23", "F3", "F4", "F5", "F6", "F7"}
+ASSUME Quirks \subseteq {"B6", "B7", "B9b", "B10", "B15", "B17", "B22", "B23", "B24",
+                         "F3", "F4", "F5", "F6", "F7", "F8"}
 
 On(bug) == bug \in Quirks
 
@@ -36,7 +37,7 @@ Max(S) == CHOOSE x \in S : \A y \in S : y <= x
 (*                                                                         *)
 (* A batch, of the log or in flight, is a pair of its first and its last   *)
 (* offset.  A record in flight has a state, a delivery count, the member   *)
-(* that has acquired it, and the number of the write that carries its last *)
+(* that has acquired it, and the name of the write that carries its last   *)
 (* change, or 0.  As long as a write is pending, `before' is what the      *)
 (* record goes back to if the write fails; `lapsed' says that its lock has *)
 (* expired in the meantime.                                                *)
@@ -105,7 +106,7 @@ AtOrAbove(offsets, o) == {x \in offsets : x >= o}
 
 IsRecord(r) ==
     /\ r.state \in {"Available", "Acquired", "Archiving"} \union Terminal
-    /\ r.count \in Nat /\ r.write \in Nat /\ r.lapsed \in BOOLEAN
+    /\ r.count \in Nat /\ r.lapsed \in BOOLEAN
     /\ (r.owner = Nobody) = (r.state # "Acquired")
     /\ (r.before = Nothing) = (r.write = 0)
 
@@ -137,7 +138,7 @@ Found(p) ==
 NextFetchOffset(p) ==
     IF IsEmpty(p) \/ p.spso > LastInFlight(p) THEN p.speo
     ELSE IF Found(p) = {} THEN p.speo + 1
-    ELSE IF On("F5") THEN Min(Found(p)) ELSE Max({p.spso, Min(Found(p))})
+    ELSE IF On("F5") \/ On("F8") THEN Min(Found(p)) ELSE Max({p.spso, Min(Found(p))})
 
 Searched(p) == IF Found(p) = {} THEN [p EXCEPT !.find = FALSE] ELSE p   \* asking for it may clear `find'
 
@@ -185,6 +186,14 @@ Advance(p) ==
          IN  IF ~IsDurable(p.records[asked]) \/ passed = {} THEN p
              ELSE IF On("B17") THEN after ELSE TrimGap(after)
 
+(* With B7 it throws where the SPSO lies past the end of its floor batch,  *)
+(* if that batch is split.  Which batches are is not known here, so it may *)
+(* throw.  Then the SPSO stays, and what was to follow is forgotten.       *)
+MayThrow(p) == On("B7") /\ ~IsEmpty(p) /\ Floors(p, p.spso) # {} /\ p.spso > Floor(p, p.spso)[2]
+
+AdvanceAndHandOver(p, letters) ==    \* to the dead-letter queue, the letters: the states that may follow
+    {[Advance(p) EXCEPT !.letters = @ \union letters]} \union (IF MayThrow(p) THEN {p} ELSE {})
+
 -----------------------------------------------------------------------------
 (***************************************************************************)
 (* Changes that have to be written (rules 1.3, 1.5, 11).                   *)
@@ -230,10 +239,8 @@ Outcome(p, number, Op(_)) ==
     IN  [q EXCEPT !.find = @ \/ \E o \in Pending(p, number) : q.records[o].state = "Available",
                   !.complete = @ - Cardinality(AtOrAbove(reopened, p.spso)) + Cardinality(AtOrAbove(counted, p.spso))]
 
-HandOver(p, letters) == [p EXCEPT !.letters = @ \union letters]
-
 Commit(p, number) ==
-    HandOver(Advance(Outcome(p, number, Committed)), {o \in Pending(p, number) : p.records[o].state = "Archiving"})
+    AdvanceAndHandOver(Outcome(p, number, Committed), {o \in Pending(p, number) : p.records[o].state = "Archiving"})
 
 RollBack(p, number) ==
     LET q == Outcome(p, number, RolledBack)
@@ -266,7 +273,7 @@ Expire(p, offsets) ==
                   !.find = @ \/ \E o \in offsets : GivenBack(p, o) = "Available",
                   !.complete = @ + Cardinality(AtOrAbove(archived, p.spso))]
 
-Settle(p, letters) == HandOver(Advance(p), letters)   \* the write of what stands is answered; letters: its dead letters
+Settle(p, letters) == AdvanceAndHandOver(p, letters)   \* the write of what stands is answered; letters: its dead letters
 
 Lapse(p, offsets) == Change(p, offsets, LAMBDA r : [r EXCEPT !.lapsed = TRUE])
 
@@ -437,6 +444,12 @@ Looked(p, from, fetched) == Compacted(PassNaturalGap(p, from, fetched), from, fe
 Takeable(p, from, fetched) ==
     LET q == Looked(p, from, fetched)
     IN  {taken \in Prefixes(Acquirable(q, from, fetched)) : IsSmallEnough(q, Again(q, from, fetched), taken)}
+
+Rest(p, from, fetched, taken) ==    \* of the log batch in which a record limit ends what is taken
+    LET new == New(Looked(p, from, fetched), from, fetched)
+    IN  IF taken = {} THEN {}
+        ELSE {o \in new : /\ o > Max(taken) /\ Max(taken)..o \subseteq new
+                          /\ \E b \in fetched : {Max(taken), o} \subseteq Offsets(b)}
 
 Acquire(p, member, from, fetched, aborted, taken, rest, cuts) ==   \* taken: one of Takeable, or nothing
     LET passed   == PassNaturalGap(p, from, fetched)

@@ -48,8 +48,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_finish() -> None:
-    """Spare the garbage collector what lives as long as the run, modules and thousands of tests: a tenth of the CPU."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000)
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """
+    Spare the garbage collector what lives as long as the run, modules and thousands of tests.
+
+    While they are made, nothing is garbage, and to look for it takes a quarter of the CPU; later a tenth.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(10_000)
+        gc.enable()

@@ -120,6 +120,7 @@ CLIENTS_NOTICE: Final[Mapping[str, str]] = MappingProxyType(
         "F5": "the log start has moved into the gap that is fetched next",
         "F6": "compaction has taken records out of a full window",
         "F7": "the last records of a full window are of an aborted transaction",
+        "F8": "of a log batch that begins below the log start a fetch has taken some records there, and not all",
     }
 )
 """When each of ``KAFKA_ALLOWANCES`` applies."""

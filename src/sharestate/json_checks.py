@@ -123,12 +123,22 @@ def record(fields: Mapping[str, Field], make: Callable[..., T], *, extensible: b
     other field if the object is *extensible*.
     """
     allowed = {*fields, COMMENT}
+    wanted = [(name, field.check, field.default) for name, field in fields.items()]
 
     def check(value: Json, path: str) -> T:
         members = an_object(value, path)
         if not (extensible or members.keys() <= allowed):
             refuse_unknown(next(name for name in members if name not in allowed), fields, path)
-        return make(**{name: member(members, name, field, path) for name, field in fields.items()})
+        prefix = f"{path}." if path else ""
+        made: dict[str, Any] = {}
+        for name, takes, default in wanted:
+            if name in members:
+                made[name] = takes(members[name], prefix + name)
+            elif default is ...:
+                refuse_missing(prefix + name)
+            else:
+                made[name] = default
+        return make(**made)
 
     return check
 
@@ -137,6 +147,12 @@ def refuse_unknown(name: str, known: Iterable[str], path: str) -> NoReturn:
     """Raise the error for a field *name* of the object at *path* that is not one of the *known* ones, nor a comment."""
     message = f"unknown field; expected one of {', '.join((*known, COMMENT))}"
     raise MalformedInputError(message, _field_path(path, name[:_SHOWN]))
+
+
+def refuse_missing(path: str) -> NoReturn:
+    """Raise the error for a required field at *path* that is not there."""
+    message = "missing"
+    raise MalformedInputError(message, path)
 
 
 def _field_path(path: str, name: str) -> str:
@@ -148,10 +164,7 @@ def member(members: Mapping[str, Json], name: str, field: Field, path: str) -> A
     where = _field_path(path, name)
     if name in members:
         return field.check(members[name], where)
-    if field.default is ...:
-        message = "missing"
-        raise MalformedInputError(message, where)
-    return field.default
+    return refuse_missing(where) if field.default is ... else field.default
 
 
 def a_list(value: Json, path: str) -> list[Json]:

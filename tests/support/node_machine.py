@@ -361,6 +361,15 @@ def is_full_of_terminal_records(machine: NodeMachine) -> bool:
     return is_full and states <= {RecordState.ACKNOWLEDGED, RecordState.ARCHIVED}
 
 
+def is_left_below_log_start(machine: NodeMachine) -> bool:
+    """Return whether the next fetch begins at an available record below the SPSO, and so is out of range."""
+    partition = machine.broker.share_partition(GROUP, TOPIC, machine.partition)
+    if partition is None or not partition.find_next:
+        return False
+    runs = (run for batch in partition.batches() for run in batch.runs)
+    return any(run.state is RecordState.AVAILABLE and run.first_offset < partition.start_offset for run in runs)
+
+
 def may_move_back(machine: NodeMachine) -> bool:
     """Return whether a former leader may have lowered the start offset, which the coordinator lets it."""
     return machine.has_former_leaders and COORDINATOR_PROFILES[machine.profile.name].lets_start_offset_move_back
@@ -369,6 +378,7 @@ def may_move_back(machine: NodeMachine) -> bool:
 ALLOWANCES: Final = (
     Allowance("F5", Guarantee.NOTHING_LOST, stalls_in_the_gap),
     Allowance("F4 and F7", Guarantee.NOTHING_LOST, is_full_of_terminal_records),
+    Allowance("F8", Guarantee.NOTHING_LOST, is_left_below_log_start),
     # The write of a former leader, whose epoch is the same, brings a lower start offset back.
     Allowance("F3", Guarantee.ACCEPTED_IS_FINAL, may_move_back),
     Allowance("F3", Guarantee.REJECTED_IS_FINAL, may_move_back),

@@ -2,12 +2,12 @@
 Larger models, and more random conversations, than ``make test-tla`` checks.
 
 ``python -m tests.tla models`` checks each in which a bug of Kafka is found without it, and some with more records and
-faults; ``python -m tests.tla conversations --first 1000 --number 5000`` validates
-conversations of other seeds.
+faults; ``python -m tests.tla conversations --first 1000 --number 5000`` validates conversations of other seeds.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,8 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 from typing import Final
+
+from attrs import evolve
 
 from sharestate import KAFKA_4_3, KAFKA_4_4
 from tests.tla.allowed import BUGS as QUIRKS
@@ -28,12 +30,18 @@ MINUTES: Final = 60
 AT_ONCE: Final = 500
 """Conversations in one run of TLC, which has all of them in memory."""
 
+_TWO_BATCHES: Final = ShareGroupModel(
+    log="{<<0, 1>>, <<3, 3>>}", types='{"accept"}', limit=1, locks=2, failures=1, failovers=1, deletions=1
+)
+
 LARGER: Final[Mapping[str, Model]] = {
-    "share group": ShareGroupModel(log="{<<0, 1>>, <<3, 3>>}", locks=2, failures=1, failovers=1, deletions=1),
+    "share group": _TWO_BATCHES,
+    "share group, two writes": evolve(_TWO_BATCHES, log="{<<0, 0>>, <<2, 2>>}", writes=2),
     "one record, some day": ShareGroupModel(
         log="{<<0, 0>>}", judged=("AllIsDone", "LocksEnd"), failures=1, failovers=1, deletions=1, locks=1
     ),
     "share coordinator": ShareCoordinatorModel(records="0..2", leaders="1..3"),
+    "share coordinator, a reversed batch": ShareCoordinatorModel(reversed=1),
 }
 
 
@@ -80,6 +88,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
     parser.add_argument("--number", type=int, default=1000, help="how many seeds")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that files are deleted; TLC ends anyway
     found = list(models() if asked.what == "models" else conversations(asked.first, asked.number))
     say("\n".join([*found, f"{len(found)} not as specified"]))
     return bool(found)

@@ -18,7 +18,7 @@ from sharestate.testing.search.library import answered
 from tests.tla.conversations import Conversation, OutsideTheSpecificationError, module, of_exchanges
 from tests.tla.tlc import check
 
-BUGS: Final = ("B6", "B9b", "B10", "B15", "B17", "B22", "B23", "F4", "F5", "F6", "F7")
+BUGS: Final = ("B6", "B7", "B9b", "B10", "B15", "B17", "B22", "B23", "F4", "F5", "F6", "F7", "F8")
 """The bugs of Kafka that a share partition shows, as the specification names them."""
 
 SHORT: Final = evolve(ORDINARY, mean_steps=10, most_steps=25, longest_batch=6)

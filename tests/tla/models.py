@@ -1,5 +1,5 @@
 """
-Models of the specification that TLC checks: a small share group, or a share coordinator, and what must hold.
+Models of the specification that TLC checks: a small share group, or one of its coordinators, and what must hold.
 
 Each is checked twice: as it is meant, when all must hold, and with a bug of Kafka switched on, when TLC has to find by
 itself how something breaks.
@@ -7,7 +7,7 @@ itself how something breaks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Final
@@ -24,7 +24,7 @@ PROPERTIES: Final = frozenset(
 )
 """What must hold of every step; the rest must hold in every state."""
 
-LIVENESS: Final = frozenset({"LocksEnd", "AllIsDone", "AllIsAnswered"})
+LIVENESS: Final = frozenset({"LocksEnd", "AllIsDone", "AllIsAnswered", "AllHaveState"})
 """What must hold some day, if members, writes and locks go on."""
 
 SHARE_GROUP: Final = (
@@ -34,10 +34,17 @@ SHARE_GROUP: Final = (
 """What must hold of a share group."""
 
 SHARE_COORDINATOR: Final = (
-    *("TypeOK", "ConfirmedIsStored"),
+    *("TypeOK", "ConfirmedIsStored", "FencedStays"),
     *("OneLeaderWrites", "EpochsNeverFall", "LeaderEpochNeverFalls"),
 )
 """What must hold of a share coordinator."""
+
+SHARE_INITIALIZATION: Final = ("TypeOK", "ResetDecides", "AddedAreNotMissed", "AllHaveState")
+"""What must hold of the initialization of a topic."""
+
+
+def _set(members: Iterable[str]) -> str:
+    return "{" + ", ".join(members) + "}"
 
 
 @frozen(kw_only=True)
@@ -53,23 +60,41 @@ class Model:
     module: ClassVar[str]
     """The module that is checked."""
 
+    specification: ClassVar[str] = "Spec"
+    """What the module calls all that may happen."""
+
+    def constants(self) -> dict[str, str]:
+        """Return the module's constants, as TLA+ has them."""
+        values = {each.name.capitalize(): str(getattr(self, each.name)) for each in fields(type(self))}
+        del values["Judged"]
+        return {**values, "Quirks": _set(f'"{name}"' for name in sorted(self.quirks))}
+
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names that may be exchanged for each other: states that differ in no more are one for TLC."""
+        return ()
+
     def check(self, directory: Path, minutes: float = 10) -> Checked:
         """Have TLC check it."""
-        named = {each.name.capitalize(): getattr(self, each.name) for each in fields(type(self))}
-        del named["Judged"]
-        named["Quirks"] = "{" + ", ".join(f'"{name}"' for name in sorted(self.quirks)) + "}"
-        definitions = "".join(f"The{name} == {value}\n" for name, value in named.items())
-        text = f"---- MODULE Model ----\nEXTENDS {self.module}\n{definitions}====\n"
-        constants = [f"{name} <- The{name}" for name in named]
-        judgements = [f"{'PROPERTY' if name in PROPERTIES | LIVENESS else 'INVARIANT'} {name}" for name in self.judged]
+        constants, alike = self.constants(), self.alike()
+        names = [name for each in alike for name in each]
+        text = [
+            f"---- MODULE Model ----\nEXTENDS {self.module}",
+            *(["CONSTANTS " + ", ".join(names)] if names else []),
+            "Alike == " + (" \\union ".join(f"Permutations({_set(each)})" for each in alike) or "{}"),
+            *(f"The{name} == {value}" for name, value in constants.items()),
+            "====\n",
+        ]
+        is_live = LIVENESS & {*self.judged}
         configuration = [
-            f"SPECIFICATION {'FairSpec' if LIVENESS & {*self.judged} else 'Spec'}",
+            f"SPECIFICATION {'FairSpec' if is_live else self.specification}",
             "CHECK_DEADLOCK FALSE",
             "CONSTANTS",
-            *constants,
-            *judgements,
+            *(f"{name} = {name}" for name in names),
+            *(f"{name} <- The{name}" for name in constants),
+            *(f"{'PROPERTY' if name in PROPERTIES | LIVENESS else 'INVARIANT'} {name}" for name in self.judged),
+            *(["SYMMETRY Alike"] if len(names) > len(alike) and not is_live else []),  # which liveness cannot have
         ]
-        return check([text], "\n".join(configuration), directory, minutes=minutes)
+        return check(["\n".join(text)], "\n".join(configuration), directory, minutes=minutes)
 
 
 @frozen(kw_only=True)
@@ -80,7 +105,10 @@ class ShareGroupModel(Model):
     log: str
     aborted: str = "{}"
     types: str = '{"accept", "release"}'
-    members: str = '{"m"}'
+    modes: str = '{"batch_optimized"}'
+    members: int = 1
+    """How many."""
+
     stored: str = "[start |-> 0, records |-> <<>>]"
     limit: int = 2
     locks: int = 3
@@ -94,6 +122,28 @@ class ShareGroupModel(Model):
 
     module: ClassVar[str] = "ShareGroup"
 
+    def alike(self) -> tuple[tuple[str, ...], ...]:
+        """Return the members, and the writes."""
+        return (
+            tuple(f"m{number}" for number in range(1, self.members + 1)),
+            tuple(f"w{number}" for number in range(1, self.writes + 1)),
+        )
+
+    def constants(self) -> dict[str, str]:
+        """Return the module's constants, as TLA+ has them."""
+        members, writes = self.alike()
+        return {**super().constants(), "Members": _set(members), "Writes": _set(writes)}
+
+
+@frozen(kw_only=True)
+class ShareLagModel(ShareGroupModel):
+    """A share group, and the lag that is seen of it."""
+
+    judged: tuple[str, ...] = (*SHARE_GROUP, "LagHidesNothing")
+
+    module: ClassVar[str] = "ShareLag"
+    specification: ClassVar[str] = "LagSpec"
+
 
 @frozen(kw_only=True)
 class ShareCoordinatorModel(Model):
@@ -105,8 +155,21 @@ class ShareCoordinatorModel(Model):
     retries: int = 1
     reloads: int = 1
     reversed: int = 0
+    fences: int = 0
 
     module: ClassVar[str] = "ShareCoordinator"
+
+
+@frozen(kw_only=True)
+class ShareInitializationModel(Model):
+    """The initialization of a topic; the fields are the constants of ShareInitialization.tla."""
+
+    judged: tuple[str, ...] = SHARE_INITIALIZATION
+    first: int = 1
+    added: int = 1
+    losses: int = 2
+
+    module: ClassVar[str] = "ShareInitialization"
 
 
 @frozen(kw_only=True)
@@ -207,8 +270,27 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
             breaks="NeverStalls",
             model=ShareGroupModel(log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}", locks=1),
         ),
+        "F8": BugModel(  # by B6, with a record limit
+            quirks=("B6", "F8"),
+            breaks="NeverStalls",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<1, 3>>}", types='{"accept"}', modes='{"record_limit"}', deletions=1, limit=1, locks=4
+            ),
+        ),
         "B23": BugModel(  # with B15, of which it is the part that has to do with dead letters
             quirks=("B15", "B23"), breaks="CompleteCount", model=_DEAD_LETTER
+        ),
+        "B24": BugModel(
+            quirks=("B24",),
+            breaks="LagHidesNothing",
+            model=ShareLagModel(log="{<<0, 1>>}", types='{"accept"}', writes=2, failures=1),
+        ),
+        "B25": BugModel(  # by B7
+            quirks=("B7",),
+            breaks="LettersAreUnderWay",
+            model=ShareGroupModel(
+                log="{<<0, 0>>, <<1, 1>>}", types='{"reject"}', queue="TRUE", deletions=1, limit=1, locks=2
+            ),
         ),
         "B15, a dead letter": BugModel(quirks=("B15",), breaks="LettersComeFirst", model=_DEAD_LETTER),
         "C1": BugModel(
@@ -217,6 +299,8 @@ BUGS: Final[Mapping[str, BugModel]] = MappingProxyType(
             model=ShareCoordinatorModel(judged=("AllIsAnswered",), leaders="1..1", retries=0, reloads=0, reversed=1),
         ),
         "C2": BugModel(quirks=("C2",), breaks="ConfirmedIsStored", model=ShareCoordinatorModel()),
+        "B14": BugModel(quirks=("B14",), breaks="FencedStays", model=ShareCoordinatorModel(fences=1)),
+        "B26": BugModel(quirks=("B26",), breaks="ResetDecides", model=ShareInitializationModel()),
         "C2, old leaders": BugModel(
             quirks=("C2", "forgets leaders"), breaks="OneLeaderWrites", model=ShareCoordinatorModel(retries=2)
         ),
@@ -246,6 +330,11 @@ STALLS: Final[Mapping[str, BugModel]] = MappingProxyType(
             quirks=("F7",),
             breaks="AllIsDone",
             model=evolve(_SOME_DAY, log="{<<0, 0>>, <<1, 1>>}", aborted="{<<0, 0>>}"),
+        ),
+        "F8": BugModel(
+            quirks=("B6", "F8"),
+            breaks="AllIsDone",
+            model=evolve(_SOME_DAY, log="{<<0, 0>>, <<1, 3>>}", modes='{"record_limit"}', deletions=1, locks=4),
         ),
     }
 )

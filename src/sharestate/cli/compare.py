@@ -9,8 +9,9 @@ from typing import Final
 
 import click
 
+from sharestate.cli.conversation_options import level_option
 from sharestate.cli.exits import INTERRUPTED, NoVerdict
-from sharestate.cli.options import level_option, profile_option
+from sharestate.cli.options import profile_option
 from sharestate.conversation import Level
 from sharestate.errors import MalformedInputError
 from sharestate.testing.search.command import PeerDiedError

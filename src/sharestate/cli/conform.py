@@ -12,8 +12,8 @@ import click
 from click.core import ParameterSource
 from rich.text import Text
 
+from sharestate.cli.conversation_options import level_option
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.options import level_option
 from sharestate.cli.progress import tables
 from sharestate.cli.state import settings_option
 from sharestate.cli.tables import Cell, print_rows

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from sharestate.conversation import SERVED_SPLIT_LIMIT, Level
 from sharestate.values.profiles import ALL_PROFILES, LATEST, PROFILES, Profile
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,10 +38,6 @@ def _profile_option(profiles: Mapping[str, Profile], help_text: str) -> Callable
     )
 
 
-def _level(_context: click.Context, _parameter: click.Parameter, name: str) -> Level:
-    return Level(name)
-
-
 profile_option = _profile_option(
     PROFILES, "The rules to follow: those of a release of Kafka, or the same without its bugs."
 )
@@ -52,21 +47,3 @@ any_profile_option = _profile_option(
 )
 
 history_profile_option = _profile_option(PROFILES, "The rules to follow where the history names none.")
-
-level_option = click.option(
-    "--level",
-    type=click.Choice([level.value for level in Level]),
-    default=Level.OBSERVABLE.value,
-    show_default=True,
-    callback=_level,
-    help="The part of a response that has to agree: the answers without the state, the observable one, or all of it.",
-)
-
-split_limit_option = click.option(
-    "--split-limit",
-    type=click.IntRange(min=1),
-    default=SERVED_SPLIT_LIMIT,
-    show_default=True,
-    metavar="RECORDS",
-    help="The largest batch that is split into its records; small, because that costs time and memory.",
-)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from sharestate.cli.conversation_options import level_option, split_limit_option
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.options import any_profile_option, level_option, split_limit_option
+from sharestate.cli.options import any_profile_option
 from sharestate.cli.replay_report import ReplayReport, with_progress
 from sharestate.conversation import Level, UnreadableFileError, replay
 from sharestate.conversation.replay import KnownDifference, judged, read_known_differences

@@ -10,8 +10,9 @@ import click
 
 from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.sessions import SESSION_PROFILES
+from sharestate.cli.conversation_options import split_limit_option
 from sharestate.cli.exits import NoVerdict
-from sharestate.cli.options import any_profile_option, split_limit_option
+from sharestate.cli.options import any_profile_option
 from sharestate.conversation import (
     AssignorConversation,
     Conversation,

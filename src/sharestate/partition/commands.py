@@ -73,7 +73,7 @@ def write_succeeded(state: PartitionState, number: object, advances: bool) -> Ef
     """Report that a write has succeeded."""
     if type(number) is not int or number not in state.writes:
         number = integer(number, "number")
-    effects = commit.write_succeeded(state, number, advances=advances)
+    effects = commit.write_succeeded(state, number, advances)
     return effects if state.recorder is None else with_transitions(state, effects)
 
 

@@ -28,7 +28,7 @@ _STALLS: Final = frozenset({Quirk.STALLS_AFTER_LOG_START, Quirk.STALLS_AFTER_COM
 """The quirks of what archives records while a write of them is pending; which of the two did is not kept."""
 
 
-def write_succeeded(state: PartitionState, number: int, *, advances: bool = True) -> Effects:
+def write_succeeded(state: PartitionState, number: int, advances: bool) -> Effects:  # noqa: FBT001 - as in commands
     """Commit the change of write *number*, and with *advances* move the SPSO (rules 11 and 16)."""
     pending = state.writes.pop(number, None)
     if pending is None:

@@ -22,13 +22,32 @@ from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
 
 
+class Cells:
+    """
+    The cells of a state: each with its batch, and how many offsets of that have it.
+
+    Most invariants look at them, and splits make many: they are gone through once, after the sizes of batches.
+    """
+
+    def __init__(self, state: PartitionState) -> None:
+        """Take the cells that *state* has when they are asked for first."""
+        self._state = state
+        self._found: list[tuple[Batch, Cell, int]] | None = None
+
+    def __iter__(self) -> Iterator[tuple[Batch, Cell, int]]:
+        """Go through them."""
+        if self._found is None:
+            self._found = list(_each_cell(self._state))
+        return iter(self._found)
+
+
 class Invariant(NamedTuple):
     """An invariant with its reason."""
 
     reason: str
     """The sentence that holds."""
 
-    contradictions: Callable[[PartitionState], Iterator[str]]
+    contradictions: Callable[[PartitionState, Cells], Iterator[str]]
     """Yields what contradicts it."""
 
     unless: frozenset[Quirk] = frozenset()
@@ -45,9 +64,10 @@ def check(state: PartitionState) -> None:
     Complexity:
         Linear in the batches and the records of split ones.
     """
+    cells = Cells(state)
     for reason, contradictions, unless in INVARIANTS:
         if not unless & state.profile.quirks:
-            for contradiction in contradictions(state):
+            for contradiction in contradictions(state, cells):
                 message = f"{contradiction}: {reason}"
                 raise InvariantError(message)
 
@@ -62,7 +82,7 @@ def completed_count(state: PartitionState) -> int:
     return count
 
 
-def _cells(state: PartitionState) -> Iterator[tuple[Batch, Cell, int]]:
+def _each_cell(state: PartitionState) -> Iterator[tuple[Batch, Cell, int]]:
     for batch in state.in_flight:
         if batch.is_split:
             for cell, references in batch.tally(batch.first_offset, batch.last_offset).items():
@@ -71,7 +91,7 @@ def _cells(state: PartitionState) -> Iterator[tuple[Batch, Cell, int]]:
             yield batch, batch.cell, 1
 
 
-def _overlapping(state: PartitionState) -> Iterator[str]:
+def _overlapping(state: PartitionState, _cells: Cells) -> Iterator[str]:
     previous = None
     for batch in state.in_flight:
         if batch.first_offset > batch.last_offset:
@@ -81,13 +101,13 @@ def _overlapping(state: PartitionState) -> Iterator[str]:
         previous = batch
 
 
-def _wrong_sizes(state: PartitionState) -> Iterator[str]:
+def _wrong_sizes(state: PartitionState, _cells: Cells) -> Iterator[str]:
     for batch in state.in_flight:
         if batch.is_split and len(batch.cells) != batch.size:
             yield f"{batch} has {len(batch.cells)} cells"
 
 
-def _miscounted_oversized(state: PartitionState) -> Iterator[str]:
+def _miscounted_oversized(state: PartitionState, _cells: Cells) -> Iterator[str]:
     oversized = sum(map(state.in_flight.is_oversized, state.in_flight))
     if oversized != state.in_flight.oversized_count:
         yield f"{oversized} batches are too large to be split, and {state.in_flight.oversized_count} are counted"
@@ -96,14 +116,14 @@ def _miscounted_oversized(state: PartitionState) -> Iterator[str]:
         yield f"{splittable} offsets are of the others, and {state.in_flight.splittable_count} are counted"
 
 
-def _wrong_durable_prefixes(state: PartitionState) -> Iterator[str]:
+def _wrong_durable_prefixes(state: PartitionState, _cells: Cells) -> Iterator[str]:
     for batch in state.in_flight:
         for cell in dict.fromkeys(batch.cells[: batch.durable_prefix]) if batch.is_split else ():
             if not cell.is_durable:
                 yield f"{cell} is among the {batch.durable_prefix} cells of {batch} that are taken to be durable"
 
 
-def _wrong_bounds(state: PartitionState) -> Iterator[str]:
+def _wrong_bounds(state: PartitionState, _cells: Cells) -> Iterator[str]:
     start, end = state.start_offset, state.end_offset
     if not state.in_flight:
         if start != end:
@@ -114,14 +134,14 @@ def _wrong_bounds(state: PartitionState) -> Iterator[str]:
         yield f"{state.in_flight.last} ends above the SPEO {end}"
 
 
-def _wrong_owners(state: PartitionState) -> Iterator[str]:
-    for batch, cell, _ in _cells(state):
+def _wrong_owners(_state: PartitionState, cells: Cells) -> Iterator[str]:
+    for batch, cell, _ in cells:
         if cell.member_id != NO_MEMBER and cell.state is not RecordState.ACQUIRED:
             yield f"{cell} of {batch} has an owner"
 
 
-def _wrong_locks(state: PartitionState) -> Iterator[str]:
-    for batch, cell, _ in _cells(state):
+def _wrong_locks(_state: PartitionState, cells: Cells) -> Iterator[str]:
+    for batch, cell, _ in cells:
         has_lock = cell.state is RecordState.ACQUIRED or (cell.write is not None and not cell.is_archived_meanwhile)
         if (cell.lock is not None) != has_lock:
             yield f"{cell} of {batch} {'lacks a' if has_lock else 'has a'} lock"
@@ -131,9 +151,9 @@ def _wrong_locks(state: PartitionState) -> Iterator[str]:
             yield f"{cell} of {batch} has a lock of {'a whole' if batch.is_split else 'a split'} batch"
 
 
-def _wrong_lock_counts(state: PartitionState) -> Iterator[str]:
+def _wrong_lock_counts(state: PartitionState, cells: Cells) -> Iterator[str]:
     waiting: dict[int, int] = {}
-    for _, cell, references in _cells(state):
+    for _, cell, references in cells:
         if cell.lock is not None and not cell.lock_expired:
             waiting[cell.lock.creation] = waiting.get(cell.lock.creation, 0) + references
     queued = {lock.creation: 1 if lock.records is None else lock.records.holders for lock in state.locks}
@@ -141,7 +161,7 @@ def _wrong_lock_counts(state: PartitionState) -> Iterator[str]:
         yield f"locks hold {queued}, {state.locks.count} in all, and cells {waiting}"
 
 
-def _wrong_cursors(state: PartitionState) -> Iterator[str]:
+def _wrong_cursors(state: PartitionState, _cells: Cells) -> Iterator[str]:
     for batch in state.in_flight:
         for offset, cell in enumerate(batch.cells if batch.is_split else (), batch.first_offset):
             records = None if cell.lock is None or cell.lock_expired else cell.lock.records
@@ -149,8 +169,8 @@ def _wrong_cursors(state: PartitionState) -> Iterator[str]:
                 yield f"offset {offset} of {batch} waits for a lock that looks from {records.cursor} on"
 
 
-def _wrong_writes(state: PartitionState) -> Iterator[str]:
-    for batch, cell, _ in _cells(state):
+def _wrong_writes(state: PartitionState, cells: Cells) -> Iterator[str]:
+    for batch, cell, _ in cells:
         if cell.write is None:
             continue
         if not isinstance(state.writes.get(cell.write), PendingWrite):
@@ -165,21 +185,21 @@ def _holds(cell: Cell, lock: Lock | None) -> bool:
     return cell.state is RecordState.ACQUIRED and cell.lock is lock and cell.write is None
 
 
-def _wrong_lock_owners(state: PartitionState) -> Iterator[str]:
-    for batch, cell, _ in _cells(state):
+def _wrong_lock_owners(_state: PartitionState, cells: Cells) -> Iterator[str]:
+    for batch, cell, _ in cells:
         owner = cell.member_id if cell.rollback is None else cell.rollback.member_id
         if cell.lock is not None and cell.lock.member_id != owner:
             yield f"{cell} of {batch} has a lock of {cell.lock.member_id or 'no member'}"
 
 
-def _lost_changes(state: PartitionState) -> Iterator[str]:
+def _lost_changes(state: PartitionState, _cells: Cells) -> Iterator[str]:
     for number, pending in state.writes.items():
         for batch, first, last in pending.ranges if isinstance(pending, PendingWrite) else ():
             if state.in_flight.floor(first) is not batch or last > batch.last_offset:
                 yield f"write {number} waits for {first}-{last} of {batch}, which is not cached"
 
 
-def _wrong_dead_letters(state: PartitionState) -> Iterator[str]:
+def _wrong_dead_letters(state: PartitionState, _cells: Cells) -> Iterator[str]:
     previous_last = -1
     for (first, last, *_), write in sorted(_dead_letters(state), key=itemgetter(0)):
         batch = state.in_flight.floor(first)
@@ -196,11 +216,11 @@ def _wrong_dead_letters(state: PartitionState) -> Iterator[str]:
         previous_last = last
 
 
-def _lost_dead_letters(state: PartitionState) -> Iterator[str]:
+def _lost_dead_letters(state: PartitionState, cells: Cells) -> Iterator[str]:
     queued = sum(letter.last_offset - letter.first_offset + 1 for letter, _ in _dead_letters(state))
     archiving = sum(
         batch.record_count(batch.first_offset, batch.last_offset, [cell])
-        for batch, cell, _ in _cells(state)
+        for batch, cell, _ in cells
         if cell.state is RecordState.ARCHIVING
     )
     if archiving != queued:
@@ -215,13 +235,13 @@ def _dead_letters(state: PartitionState) -> Iterator[tuple[DeadLetter, int | Non
     yield from ((letter, None) for letter in state.dead_letters.values())
 
 
-def _wrong_count(state: PartitionState) -> Iterator[str]:
+def _wrong_count(state: PartitionState, _cells: Cells) -> Iterator[str]:
     count = completed_count(state)
     if count != state.delivery_complete_count:
         yield f"the delivery complete count is {state.delivery_complete_count}, and {count} records are terminal"
 
 
-def _missed_records(state: PartitionState) -> Iterator[str]:
+def _missed_records(state: PartitionState, _cells: Cells) -> Iterator[str]:
     for batch in state.in_flight:
         offset = batch.first_acquirable(batch.first_offset)
         if offset is not None and offset < state.acquirable_from:
@@ -236,7 +256,7 @@ def _missed_records(state: PartitionState) -> Iterator[str]:
 _NEVER_INITIALIZED: Final = frozenset({Lifecycle.EMPTY, Lifecycle.INITIALIZING, Lifecycle.FAILED})
 
 
-def _early_batches(state: PartitionState) -> Iterator[str]:
+def _early_batches(state: PartitionState, _cells: Cells) -> Iterator[str]:
     if state.lifecycle in _NEVER_INITIALIZED and state.in_flight:
         yield f"{len(state.in_flight)} batches are cached, and no state was read"
 

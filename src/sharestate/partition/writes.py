@@ -225,7 +225,8 @@ def issue(state: PartitionState, change: Change) -> Effects:
     if not is_written:
         commit(state, pending, None)
         return WAKE if advance(state) else NOTHING
-    return _with_write(issue_content(state, state.writer.content(state, batches, is_final=False), pending))
+    write = issue_content(state, state.writer.content(state, batches, is_final=False), pending)
+    return new_tuple(Effects, ((), (write,), False, (), None, ()))
 
 
 def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
@@ -249,16 +250,11 @@ def issue_one(  # noqa: PLR0913 - a range of a batch, and what happens to it
         state.put_pending(batch, first_offset, after, last_offset - first_offset + 1)
         if state.recorder is not None:
             state.recorder.record_one(first_offset, last_offset, after, input_, number)
-        return _with_write(issue_content(state, content, pending))
+        return new_tuple(Effects, ((), (issue_content(state, content, pending),), False, (), None, ()))
     except BaseException:
         state.put_cell(batch, first_offset, cell)
         _withdraw_write(state, number, completed)
         raise
-
-
-def _with_write(write: WriteShareGroupState) -> Effects:
-    """Return the effects of a command that leaves nothing to do but to send *write*."""
-    return new_tuple(Effects, ((), (write,), False, (), None, ()))
 
 
 def _withdraw_write(state: PartitionState, number: int, complete_count: int) -> None:

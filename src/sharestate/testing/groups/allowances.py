@@ -60,10 +60,20 @@ def _is_aborted_in_window(machine: Any) -> bool:  # noqa: ANN401 - a machine
     return _is_behind_full_window(machine.known, lambda record: record.is_aborted)
 
 
+def _is_left_below_log_start(machine: Any) -> bool:  # noqa: ANN401 - a machine
+    known: ClientKnowledge = machine.known
+    if not known.is_record_limit or _first_left_over(known) is None:
+        return False
+    deleted = [record for record in known.records.values() if record.offset < known.log_start]
+    taken = {record.batch for record in deleted if record.leader == known.leader}
+    return any(record.batch in taken and record.leader < known.leader for record in deleted)
+
+
 KAFKA_ALLOWANCES: Final[Mapping[str, Allowance]] = {
     "F4": Allowance("F4", Guarantee.NOTHING_LOST, _is_deleted_from_window),
     "F5": Allowance("F5", Guarantee.NOTHING_LOST, _is_deleted_from_gap),
     "F6": Allowance("F6", Guarantee.NOTHING_LOST, _is_compacted_in_window),
     "F7": Allowance("F7", Guarantee.NOTHING_LOST, _is_aborted_in_window),
+    "F8": Allowance("F8", Guarantee.NOTHING_LOST, _is_left_below_log_start),
 }
 """The bugs of Kafka's releases that clients notice, by their ids, for implementations that copy them."""

@@ -190,11 +190,10 @@ class ClientEvents:
     def wrong_of(self, pick: Pick, member: str) -> tuple[str, list[Range]]:
         """Pick an acknowledgement of a record that *member* does not own, perhaps with some that it owns."""
         owned = self.model.owned(member)
+        others = dict.fromkeys([offset for offset in self.model.records if offset not in owned], "ACCEPT")
         groups: dict[Knowledge | None, list[int]] = {None: [self.model.log_end]}
-        for offset, record in self.model.records.items():
-            if offset not in owned:
-                is_open = self.model.may_acknowledge(member, offset) is None
-                groups.setdefault(None if is_open else record.state, []).append(offset)
+        for offset, may in self.model.verdicts(member, others).items():
+            groups.setdefault(None if may is None else self.model.records[offset].state, []).append(offset)
         offset = pick(pick([*groups.values()]))
         how = pick(("alone", "alone", "in two ranges", "in one range")) if owned else "alone"
         first, last = sorted((offset, offset if how == "alone" else pick(owned)))

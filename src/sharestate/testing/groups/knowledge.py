@@ -94,8 +94,12 @@ class ClientKnowledge:
         deadlines = {(record.earliest_ms, record.latest_ms) for record in acquired}
         return deadlines | {(record.renewed_ms, record.renewed_ms) for record in acquired if record.renewed_ms}
 
-    def may_acknowledge(self, member: str, offset: int, type_: str = "ACCEPT") -> bool | None:
-        """Return whether *member* may acknowledge *offset*; None if that is open."""
+    def verdicts(self, member: str, types: Mapping[int, str]) -> dict[int, bool | None]:
+        """Return whether *member* may acknowledge each offset with its type; None where that is open."""
+        first_owed = self._first_owed()
+        return {offset: self._verdict(member, offset, type_, first_owed) for offset, type_ in types.items()}
+
+    def _verdict(self, member: str, offset: int, type_: str, first_owed: int) -> bool | None:
         record = self.records.get(offset)
         if offset >= self.log_end:
             return False
@@ -107,14 +111,15 @@ class ClientKnowledge:
             return type_ != "RENEW" or self.settings.renew_acknowledge_enable
         if record.content is Content.HOLE:  # a broker passes what it has nothing of, between what it has
             return None
-        return None if self._may_be_passed(offset) else False
+        return None if offset < first_owed else False
 
     def left_over(self) -> list[KnownRecord]:
         """Return the records that have to be delivered still."""
         return [
             record
             for record in self.records.values()
-            if record.content is Content.RECORD
+            if record.state is not Knowledge.TERMINAL
+            and record.content is Content.RECORD
             and not self.may_be_terminal(record)
             and (record.producer == "" or not self._is_read_committed)
         ]
@@ -179,10 +184,10 @@ class ClientKnowledge:
             return False
         return record.most >= self.settings.delivery_count_limit
 
-    def _may_be_passed(self, offset: int) -> bool:
-        """Return whether the SPSO may lie above *offset*: there a broker ignores acknowledgements."""
+    def _first_owed(self) -> int:
+        """Return the highest offset at which the SPSO may lie: below it a broker ignores acknowledgements."""
         owed = (record.offset for record in self.records.values() if not self.may_be_terminal(record))
-        return offset < next(owed, self.log_end)  # records are in the order of their offsets, but for holes
+        return next(owed, self.log_end)  # records are in the order of their offsets, but for holes
 
     def _is_refusal(self, code: int, verdicts: Mapping[int, bool | None]) -> bool:
         if code == ErrorCode.INVALID_REQUEST:  # what no leader has delivered yet lies past what is in flight

@@ -94,7 +94,8 @@ class ClientModel(ClientKnowledge):
         offsets: list[int] = []
         deliveries = list(deliveries)
         self._happens(f"{member} fetches, and gets {_ranges(deliveries)}")
-        locks = sum(self._takes_a_lock(record) for record in self.records.values())
+        acquired = [record for record in self.records.values() if record.state is Knowledge.ACQUIRED]
+        locks = sum(map(self._takes_a_lock, acquired))
         for first, last, count in deliveries:
             for offset in range(first, last + 1):
                 if offset in offsets:
@@ -129,7 +130,7 @@ class ClientModel(ClientKnowledge):
             GuaranteeBrokenError: It should have been refused, or should not, or with another code.
         """
         self._happens(f"{member} acknowledges {_in_short(types)}: {'ok' if code == 0 else f'error code {code}'}")
-        verdicts = {offset: self.may_acknowledge(member, offset, type_) for offset, type_ in types.items()}
+        verdicts = self.verdicts(member, types)
         refused = [offset for offset, may in verdicts.items() if may is False]
         what = f"{member} acknowledges {_in_short(types)}"
         if code == ErrorCode.NONE and refused:

@@ -64,8 +64,8 @@ def _is_for_another(known: ClientKnowledge, member: str, ranges: Iterable[Range]
 
 
 def _is_right_in_part(known: ClientKnowledge, member: str, ranges: Iterable[Range]) -> bool:
-    verdicts = {known.may_acknowledge(member, o) for first, last, _ in ranges for o in range(first, last + 1)}
-    return {True, False} <= verdicts
+    offsets = [offset for first, last, _ in ranges for offset in range(first, last + 1)]
+    return {True, False} <= {*known.verdicts(member, dict.fromkeys(offsets, "ACCEPT")).values()}
 
 
 def _has_types(_known: ClientKnowledge, _member: str, ranges: Iterable[Range]) -> bool:

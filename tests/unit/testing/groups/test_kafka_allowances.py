@@ -10,9 +10,9 @@ from sharestate.testing.groups import KAFKA_ALLOWANCES, Delivery, GroupSettings
 from sharestate.testing.groups.model import ClientModel
 
 
-def model_with(*batches: list[int], producer: str = "") -> ClientModel:
+def model_with(*batches: list[int], producer: str = "", is_record_limit: bool = False) -> ClientModel:
     """Return what clients know of a log, with a window of two records."""
-    model = ClientModel(GroupSettings(max_record_locks=2), delivers_ranges=True)
+    model = ClientModel(GroupSettings(max_record_locks=2), delivers_ranges=True, is_record_limit=is_record_limit)
     for batch in batches:
         model.produced(batch, producer)
     return model
@@ -52,11 +52,21 @@ def aborted_in_window() -> ClientModel:
     return model
 
 
+def left_below_log_start() -> ClientModel:
+    """Let a fetch that is to take one record take the first one of a log batch, into which the log start has moved."""
+    model = model_with([0], [1, 2, 3], is_record_limit=True)
+    model.delivered("m1", [Delivery(0, 0, 1)], 1)
+    model.deleted(3)
+    model.delivered("m2", [Delivery(1, 1, 1)], 1)
+    return model
+
+
 SCENES = {
     "F4": deleted_from_window,
     "F5": deleted_from_gap,
     "F6": compacted_in_window,
     "F7": aborted_in_window,
+    "F8": left_below_log_start,
 }
 """Where each of the bugs may show."""
 
@@ -87,3 +97,19 @@ def test_another_bug_does_not_excuse_a_stall() -> None:
     model.acknowledged("m1", {0: "ACCEPT", 1: "ACCEPT"}, 0)
 
     assert not any(row.applies(SimpleNamespace(known=model)) for row in KAFKA_ALLOWANCES.values())
+
+
+def test_another_leader_knows_nothing_of_what_was_left_below_the_log_start() -> None:
+    """F8 ends when the state is read again."""
+    model = left_below_log_start()
+    model.failed_over()
+
+    assert not KAFKA_ALLOWANCES["F8"].applies(SimpleNamespace(known=model))
+
+
+def test_nothing_is_left_below_the_log_start_once_all_of_it_was_delivered() -> None:
+    """F8 takes a log batch of which some records below the log start were delivered, and others were not."""
+    model = left_below_log_start()
+    model.delivered("m2", [Delivery(2, 2, 1)], 1)
+
+    assert not KAFKA_ALLOWANCES["F8"].applies(SimpleNamespace(known=model))
