@@ -50,7 +50,8 @@ def test_a_fetch_begins_with_the_batch_that_holds_its_offset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "partitions", "count"), [(300, 1, 3), (299, 1, 2), (1, 1, 1), (600, 2, 3), (599, 2, 2), (0, 1, 1), (300, 0, 3)]
+    ("most", "partitions", "count"),
+    [(300, 1, 3), (299, 1, 2), (1, 1, 1), (600, 2, 3), (599, 2, 2), (0, 1, 1), (300, 0, 3)],
 )
 def test_a_fetch_reads_as_much_as_fits_but_one_batch_at_least(most: int, partitions: int, count: int) -> None:
     """Each partition of a fetch has an equal share of its bytes; a batch that just fits is read."""
