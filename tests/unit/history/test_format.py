@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from sharestate import ControlType, RecordBatch, StateBatch
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
 from sharestate.error_codes import ErrorCode
+from sharestate.errors import MalformedInputError
 from sharestate.history import (
     KINDS,
     AppendedBatch,
@@ -171,6 +172,31 @@ def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
 # ---- refusals
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_topics_may_be_named_when_events_are_written(tmp_path: Path, suffix: str) -> None:
+    """The header of the file has the names that were added, and those that it had."""
+    path = tmp_path / f"history{suffix}"
+    with create_history(path, Header(topics={"an id": "orders"})) as file:
+        file.write([read_event(LINE)])
+        file.name_topics({"another id": "payments"})
+
+    history = open_history(path)
+    assert dict(history.header.topics) == {"an id": "orders", "another id": "payments"}
+    assert list(history) == [read_event(LINE)]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_file_says_how_much_of_it_was_read(tmp_path: Path, suffix: str) -> None:
+    """In the end all: a small file of JSON lines at once."""
+    path = tmp_path / f"history{suffix}"
+    with create_history(path) as file:
+        file.write([read_event({**LINE, "seq": seq}) for seq in range(3)])
+    history = open_history(path)
+
+    assert len(list(history)) == 3
+    assert history.position == history.size > 0
+
+
 def refused(path: Path) -> HistoryError:
     """Return the error with which reading *path* ends."""
     with pytest.raises(HistoryError) as caught:
@@ -212,6 +238,23 @@ def test_a_malformed_event_is_refused_at_its_place(tmp_path: Path, changes: dict
     error = refused(path)
 
     assert (error.file, error.line, error.field) == (str(path), 3, field)
+
+
+def test_an_answer_with_an_error_may_lack_what_others_have() -> None:
+    """A fetch that was refused has acquired nothing, and a read that failed knows no state."""
+    response = {"error": "not_leader_or_follower"}
+    for kind in ("fetch", "initialize"):
+        event = read_event({**LINE, "kind": kind, "request": {}, "response": response})
+
+        assert event.response == response
+
+
+def test_an_event_says_whether_it_was_observed() -> None:
+    """It was, unless it says that it follows from something else."""
+    assert [read_event({**LINE, "inferred": each}).inferred for each in (None, False, True)] == [False, False, True]
+    assert not read_event(LINE).inferred
+    with pytest.raises(MalformedInputError, match="inferred"):
+        read_event({**LINE, "inferred": "yes"})
 
 
 def test_a_comment_may_stand_anywhere() -> None:
@@ -369,9 +412,9 @@ def test_a_malformed_row_is_refused_at_its_place(tmp_path: Path, event: dict[str
 
 
 def test_rows_are_counted_across_record_batches() -> None:
-    """A row of a later batch has the number that it has in the file."""
+    """A row of a later batch has the number that it has in the file; the first of several is named."""
     good = encode_events([read_event({**LINE, "seq": seq}) for seq in range(3)])
-    kinds = pa.array(["log_start", "nothing", "log_start"])
+    kinds = pa.array(["log_start", "nothing", "nothing"])
     decoder = EventDecoder("a file")
     assert len(list(decoder.decode(good))) == 3
 

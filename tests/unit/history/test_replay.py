@@ -177,6 +177,17 @@ def test_a_failed_write_rolls_back() -> None:
     assert life.acknowledge(3, 0, 4, 2) == [("write", 1, 0, 0, 0, 7, ((0, 4, 0, 1),))]
 
 
+def test_a_write_without_an_answer_is_counted() -> None:
+    """Until it has one."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.acknowledge(1, 0, 4, 1)
+
+    assert life.metrics()["writes_unanswered"] == 1
+    life.write(2, (0, 4, 2, 1), complete=5)
+    assert life.metrics()["writes_unanswered"] == 0
+
+
 def test_an_answer_that_does_not_fit_the_outcome_is_a_difference() -> None:
     """A member that was answered success, though its write has failed, is a difference."""
     life = Life()
@@ -281,6 +292,15 @@ def test_a_fetch_reads_the_log_that_is_known() -> None:
     assert life.add("fetch", 1, {"max_bytes": 200}) == [("acquisition", 0, 9, "m1", 1)]
     assert life.add("fetch", 1, {"max_bytes": 10}) == [("acquisition", 10, 14, "m1", 1)]
     assert life.add("fetch", 1, {"max_bytes": 10}) == []
+
+
+def test_a_fetch_of_no_bytes_reads_nothing() -> None:
+    """There may be records."""
+    life = Life()
+    life.add("log", 0, {"batches": (AppendedBatch(0, 4),)})
+
+    assert life.add("fetch", 1, {"max_bytes": 0}) == []
+    assert life.add("fetch", 1, {"max_bytes": 1}) == [("acquisition", 0, 4, "m1", 1)]
 
 
 def test_a_fetch_may_have_read_no_more_than_the_first_offset() -> None:

@@ -106,7 +106,11 @@ def test_a_malformed_acknowledgement_changes_nothing(batch: Any, before: list[Ac
         ("now_ms", True),
         ("max_records", None),
         ("max_records", 1.5),
+        ("max_records", 2**63),
+        ("max_records", -(2**63) - 1),
         ("batch_size", None),
+        ("batch_size", 0),
+        ("batch_size", 2**63),
         ("mode", "record_limit"),
     ],
 )
