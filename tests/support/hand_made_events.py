@@ -84,7 +84,7 @@ class HandMadeLife:
         request = {"leader_epoch": 1} | ({} if leader is None else {"leader": leader})
         self._add("initialize", at_ms, 2, f"broker {self._starts}", number, request, response)
 
-    def writes(  # noqa: PLR0913 - what a request says
+    def writes(
         self,
         at_ms: float,
         number: int,
@@ -103,7 +103,8 @@ class HandMadeLife:
             "leader_epoch": 1,
             "state_batches": tuple(StateBatch(*batch) for batch in batches),
         }
-        self._add("write", at_ms, 1, f"broker {self._starts}", number, request, {} if error is None else {"error": error})
+        response = {} if error is None else {"error": error}
+        self._add("write", at_ms, 1, f"broker {self._starts}", number, request, response)
 
     def fetches(self, at_ms: float, takes_ms: float, member: str, number: int, *acquired: tuple[int, int, int]) -> None:
         """A member fetches, waiting up to 100 ms, over a connection of its own."""

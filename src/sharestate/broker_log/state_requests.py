@@ -118,7 +118,7 @@ class StateRequests:
         self._rpc += 1
         if not self._events.is_wanted(group_id):
             return
-        # One for each partition, even if it has several entries: the last one's, which its leader takes for all of them.
+        # One for each partition, even if it has several entries: the last one's, which their leader takes for all (C3).
         results = _results(logged.response["results"])
         for entry, (topic_id, index, asked) in enumerate(entries(logged.request["topics"])):
             key, result = (group_id, topic_id, index), results[topic_id, index]

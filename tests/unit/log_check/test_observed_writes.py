@@ -68,9 +68,7 @@ def test_writes_of_one_request_have_its_one_result(result: str | None) -> None:
     assert verdict_together(result, result) is Verdict.EXPLAINED
 
 
-@pytest.mark.parametrize(
-    ("result", "told"), [(None, "coordinator_not_available"), ("coordinator_not_available", None)]
-)
+@pytest.mark.parametrize(("result", "told"), [(None, "coordinator_not_available"), ("coordinator_not_available", None)])
 def test_no_write_of_a_request_has_a_result_of_its_own(result: str | None, told: str | None) -> None:
     """Kafka's persister has no other result for the first one: a member that is told so contradicts."""
     assert verdict_together(result, told) is Verdict.CONTRADICTION

@@ -17,6 +17,7 @@ from sharestate import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4, Profile
 from sharestate.broker import StandingClock, TestBroker
 from sharestate.broker.node import CreatableTopic, CreateTopicsRequest
 from sharestate.cli.commands import sharestate
+from sharestate.errors import ErrorCode
 from tests.support.batch_bytes import ONE, batch_bytes
 from tests.support.wire_client import WireClient, uuid_of
 from tests.support.wire_members import ACCEPT, GROUP, REJECT, RELEASE, SHARE_FETCH, TOPIC, VERSION, WireMember, filled
