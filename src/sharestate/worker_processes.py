@@ -8,9 +8,14 @@ from multiprocessing import parent_process
 from threading import Thread
 
 
-def begin_worker() -> None:
-    """Leave Ctrl-C to the process that waits for this one, and end when that has been killed, as no pool does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def begin_worker(at_interrupt: signal.Handlers = signal.SIG_IGN) -> None:
+    """
+    End when the process that waits for this one has been killed, as no pool does.
+
+    Args:
+        at_interrupt: What Ctrl-C does: nothing, so that the work is finished and kept, or with SIG_DFL the end.
+    """
+    signal.signal(signal.SIGINT, at_interrupt)
     Thread(target=_end_with_parent, daemon=True).start()
 
 

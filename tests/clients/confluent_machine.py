@@ -25,12 +25,12 @@ from confluent_kafka import (
     Message,
     Producer,
     ShareConsumer,
-    TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 
 from sharestate import ErrorCode, Profile, RecordState
 from sharestate.broker import StandingClock, TestBroker
+from sharestate.broker.node import DeletedRecords, DeleteRecordsRequest, ShareBroker
+from sharestate.broker.server.insight import HeldShare, held_shares
 from sharestate.testing.groups import AcknowledgementBatch, Delivery, GroupSettings
 from sharestate.testing.groups.events import EVERYTHING, Range
 from sharestate.testing.groups.known_records import Content
@@ -76,7 +76,6 @@ class Office:
         profile: Whose rules the broker follows.
         server: The broker.
         settings: What each client is told of it.
-        admin: An administrator.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -89,7 +88,6 @@ class Office:
         """Open."""
         self.server.__enter__()
         self.settings: dict[str, Any] = {"bootstrap.servers": self.server.bootstrap_servers, "log_level": 0}
-        self.admin = AdminClient(self.settings)
         return self
 
     def __exit__(
@@ -110,7 +108,7 @@ class Office:
 
 
 class ConfluentMachine(BrokerMachine):
-    """A test broker, and confluent-kafka's share consumers, producers and administrator."""
+    """A test broker, and confluent-kafka's share consumers and producers."""
 
     lock_duration_ms = 10_000
     """Longer than any run, should a client look at the computer's clock."""
@@ -138,7 +136,7 @@ class ConfluentMachine(BrokerMachine):
                 for seat in seats:
                     seat.consumer.close()
 
-    # ---- producers and administrators
+    # ---- producers
 
     def produce(self, count: int, producer: str | None) -> list[int]:
         client = self.office.producer(producer)
@@ -162,9 +160,16 @@ class ConfluentMachine(BrokerMachine):
     def abort_transaction(self, producer: str) -> None:
         self.office.producer(producer).abort_transaction(PATIENCE_S)
 
-    def delete_records(self, before_offset: int) -> None:
-        (deleted,) = self.office.admin.delete_records([TopicPartition(self.topic, 0, before_offset)]).values()
-        assert deleted.result(PATIENCE_S).low_watermark == before_offset
+    def delete_records(self, before_offset: int) -> set[tuple[int, int]]:
+        """Return what was acquired before; of a client's request nobody could say."""
+        asked = DeleteRecordsRequest(partitions=[DeletedRecords(self.topic, 0, before_offset)])
+
+        def delete(node: ShareBroker) -> set[tuple[int, int]]:
+            acquired = self.acquired(held_shares(node, self.group))
+            node.call(asked, now_ms=node.now_ms)
+            return acquired
+
+        return self.server.run(delete)
 
     # ---- members
 
@@ -226,16 +231,18 @@ class ConfluentMachine(BrokerMachine):
     def is_any_on_its_way(self) -> bool:
         """Return whether records are acquired that their consumer has not got yet."""
         self.server.advance()  # what follows from what was asked
-        acquired = {
+        return not self.acquired(self.server.share_partitions(self.group)) <= self.got
+
+    def acquired(self, shares: Iterable[HeldShare]) -> set[tuple[int, int]]:
+        """Return the records that are acquired, each with its delivery count."""
+        return {
             (offset, run.delivery_count)
-            for share in self.server.share_partitions()
-            if share.group_id == self.group
+            for share in shares
             for run in share.in_flight
             if run.state is RecordState.ACQUIRED
             for offset in range(run.first_offset, run.last_offset + 1)
             if self._model.records[offset].content is Content.RECORD
         }
-        return not acquired <= self.got
 
     def acknowledge(self, member: str, batches: Sequence[AcknowledgementBatch]) -> int:
         types = {first: AcknowledgeType(int(types[0])) for first, _, types in batches}
@@ -282,9 +289,17 @@ class ConfluentMachine(BrokerMachine):
         super().time_passes(until_ms - self.server.now_ms)
 
     def records_are_deleted(self, before_offset: int) -> None:
-        """Move the log start offset; what a fetch that waits is about to bring is judged as of before."""
+        """Move the log start offset; what members get of what was acquired before is judged as of before."""
         self._settle()
-        super().records_are_deleted(before_offset)
+        acquired = self._call(self.delete_records, before_offset)
+        self._glance_until(lambda: acquired <= self.got)
+        unjudged, self.unjudged = self.unjudged, deque()
+        for member, got in unjudged:
+            if {(offset, count) for offset, _, count in got} <= acquired:
+                super()._judge(self._model.delivered, member, got, EVERYTHING)
+            else:
+                self.unjudged.append((member, got))
+        self._judge(self._model.deleted, before_offset)
 
     def _settle(self) -> None:
         """Judge what members get without another event."""
@@ -292,6 +307,13 @@ class ConfluentMachine(BrokerMachine):
         while self.is_any_expected() and time.monotonic() < give_up_s:
             self._call(self.glance_at_others)
         self._judge(self.is_any_expected)
+
+    def _glance_until(self, is_all_there: Callable[[], bool]) -> None:
+        """Take what consumers have got, until they have got all."""
+        give_up_s = time.monotonic() + PATIENCE_S
+        while not self._call(is_all_there):
+            assert time.monotonic() < give_up_s
+            self._call(self.glance_at_others)
 
     def _fetch_and_accept(self, member: str, max_records: int) -> list[int]:
         offsets = super()._fetch_and_accept(member, max_records)
@@ -303,10 +325,7 @@ class ConfluentMachine(BrokerMachine):
     def _judge(self, method: Callable[..., Any], *args: Any, **named: Any) -> Any:  # noqa: ANN401 - those of *method*
         """Judge an event, and what members have got by it."""
         result = super()._judge(method, *args, **named)
-        give_up_s = time.monotonic() + PATIENCE_S
-        while self._call(self.is_any_on_its_way):
-            assert time.monotonic() < give_up_s
-            self._call(self.glance_at_others)
+        self._glance_until(lambda: not self.is_any_on_its_way())
         while self.unjudged:
             member, got = self.unjudged.popleft()
             super()._judge(self._model.delivered, member, got, EVERYTHING)

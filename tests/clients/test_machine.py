@@ -76,7 +76,7 @@ def test_requests_by_hand(profile: Profile) -> None:
 
 @pytest.mark.parametrize("profile", [KAFKA_4_3, KAFKA_4_4], ids=lambda profile: f"ours-{profile.name}")
 def test_clients_of_librdkafka(profile: Profile) -> None:
-    """Whatever librdkafka's consumers, producers and administrators do, every guarantee holds."""
+    """Whatever librdkafka's consumers and producers do, every guarantee holds."""
     with Office(profile) as office:
         for seed in range(20 * TIMES):
             run(office, seed)

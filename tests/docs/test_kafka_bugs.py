@@ -29,7 +29,7 @@ def test_the_conversation_of_a_bug_is_recorded(row: dict[str, Any]) -> None:
         prefixes = ("vectors/", "vectors-4.4/", "ours/kafka/", "coordinator/found/", "groups/")
         assert row["conversation"].startswith(prefixes)
     else:
-        assert row["id"] in {"B11", "B12", "B19", "B20", "B21"}
+        assert row["id"] in {"B11", "B12", "B19", "B20", "B21", "C3"}
 
 
 @pytest.mark.parametrize("quirk", Quirk)

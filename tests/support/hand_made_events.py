@@ -84,18 +84,27 @@ class HandMadeLife:
         request = {"leader_epoch": 1} | ({} if leader is None else {"leader": leader})
         self._add("initialize", at_ms, 2, f"broker {self._starts}", number, request, response)
 
-    def writes(self, at_ms: float, number: int, head: tuple[int, int], *batches: tuple[int, int, int, int]) -> None:
+    def writes(
+        self,
+        at_ms: float,
+        number: int,
+        head: tuple[int, int],
+        *batches: tuple[int, int, int, int],
+        entry: int = 0,
+        error: str | None = None,
+    ) -> None:
         """The broker writes start offset and delivery complete count, and batches."""
         request = {
             "rpc": number,
-            "entry": 0,
+            "entry": entry,
             "start_offset": head[0],
             "delivery_complete_count": head[1],
             "state_epoch": 1,
             "leader_epoch": 1,
             "state_batches": tuple(StateBatch(*batch) for batch in batches),
         }
-        self._add("write", at_ms, 1, f"broker {self._starts}", number, request, {})
+        response = {} if error is None else {"error": error}
+        self._add("write", at_ms, 1, f"broker {self._starts}", number, request, response)
 
     def fetches(self, at_ms: float, takes_ms: float, member: str, number: int, *acquired: tuple[int, int, int]) -> None:
         """A member fetches, waiting up to 100 ms, over a connection of its own."""

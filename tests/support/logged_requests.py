@@ -102,18 +102,33 @@ class GivenRequests:
         at_ms: int | None = None,
     ) -> None:
         """Let a leader write the state of partition 0."""
+        self.write_together(batches, by=by, broker=broker, epoch=epoch, error=error, at_ms=at_ms)
+
+    def write_together(
+        self,
+        *writes: tuple[tuple[int, int, int, int], ...],
+        by: int,
+        broker: str = FIRST,
+        epoch: int = 0,
+        error: int = 0,
+        at_ms: int | None = None,
+    ) -> None:
+        """Let a leader write the state of partition 0 several times in one request, with one result for all of them."""
         names = ("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
-        asked = {
-            "partition": 0,
-            "stateEpoch": 1,
-            "leaderEpoch": epoch,
-            "startOffset": 0,
-            "deliveryCompleteCount": 0,
-            "stateBatches": [dict(zip(names, batch, strict=True)) for batch in batches],
-        }
+        asked = [
+            {
+                "partition": 0,
+                "stateEpoch": 1,
+                "leaderEpoch": epoch,
+                "startOffset": 0,
+                "deliveryCompleteCount": 0,
+                "stateBatches": [dict(zip(names, batch, strict=True)) for batch in batches],
+            }
+            for batches in writes
+        ]
         self.add(
             "WRITE_SHARE_GROUP_STATE",
-            {"groupId": "g", "topics": [{"topicId": TOPIC, "partitions": [asked]}]},
+            {"groupId": "g", "topics": [{"topicId": TOPIC, "partitions": asked}]},
             {"results": [{"topicId": TOPIC, "partitions": [{"partition": 0, "errorCode": error}]}]},
             broker=broker,
             client_id=f"Persister-client-{by}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sharestate.broker_log.appends import Appends
 from sharestate.broker_log.clocks import Clocks
@@ -13,6 +13,7 @@ from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
 from sharestate.broker_log.leaders import Leaders
 from sharestate.broker_log.lines import LoggedRequest
 from sharestate.broker_log.sessions import TopicPartition, entries, error_of
+from sharestate.persister.protocol import RETRIABLE
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
@@ -20,17 +21,15 @@ from sharestate.values.requests import StateBatch
 _STATE_BATCH: Final = itemgetter("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
 _new_state_batch = partial(new_tuple, StateBatch)
 
-_RETRIED: Final = frozenset({14, 15, 16})
-"""
-COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: the errors after which a leader tries again,
-without the share partition knowing of it (PersisterStateManager).
-"""
-
 _ATTEMPTS: Final = 5
 """How often a leader tries (PersisterStateManager.MAX_FIND_COORD_ATTEMPTS). [attempts]"""
 
 _MOST_TRIED: Final = 10_000
 """How many writes are remembered that may be tried again, the last ones. [writes]"""
+
+
+_Attempted: TypeAlias = tuple[Key, int, tuple[StateBatch, ...]]
+"""What the attempts of a write have in common: its share partition, leader epoch and state batches."""
 
 
 class _Tried(NamedTuple):
@@ -76,7 +75,7 @@ class StateRequests:
         self._clocks = clocks
         self._profile = profile
         self._profiles: dict[Key, str] = {}
-        self._tried: dict[tuple[Key, tuple[StateBatch, ...]], _Tried] = {}
+        self._tried: dict[_Attempted, _Tried] = {}
         self._rpc = 0
 
     def forget(self, keys: Iterable[Key]) -> None:
@@ -119,15 +118,17 @@ class StateRequests:
         self._rpc += 1
         if not self._events.is_wanted(group_id):
             return
-        results = _results(logged.response["results"])  # one for each partition, even if it has several entries
+        # One for each partition, even if it has several entries: the last one's, which their leader takes for all (C3).
+        results = _results(logged.response["results"])
         for entry, (topic_id, index, asked) in enumerate(entries(logged.request["topics"])):
             key, result = (group_id, topic_id, index), results[topic_id, index]
             batches, code = _state_batches(asked["stateBatches"]), result["errorCode"]
             if code and self._leaders.is_fenced(key, asked["leaderEpoch"]):
                 continue
-            tried = self._tried.pop((key, batches), None) or _Tried(logged, entry)
-            if code in _RETRIED and tried.attempts < _ATTEMPTS:
-                self._try_again(key, batches, tried)
+            attempted = key, asked["leaderEpoch"], batches
+            tried = self._tried.pop(attempted, None) or _Tried(logged, entry)
+            if code in RETRIABLE and tried.attempts < _ATTEMPTS:
+                self._try_again(attempted, tried)
                 continue
             if not code:
                 self._leaders.wrote(key, logged, asked["leaderEpoch"])
@@ -144,9 +145,9 @@ class StateRequests:
             }
             self._events.add(key, "write", tried.answered(logged), request=request, response={"error": error_of(code)})
 
-    def _try_again(self, key: Key, batches: tuple[StateBatch, ...], tried: _Tried) -> None:
+    def _try_again(self, attempted: _Attempted, tried: _Tried) -> None:
         """Remember a write that has failed, and is tried again."""
-        self._tried[key, batches] = tried._replace(attempts=tried.attempts + 1)
+        self._tried[attempted] = tried._replace(attempts=tried.attempts + 1)
         if len(self._tried) > _MOST_TRIED:
             del self._tried[next(iter(self._tried))]
 

@@ -69,10 +69,12 @@ def acknowledge(
     return effects if state.recorder is None else with_transitions(state, effects)
 
 
-def write_succeeded(state: PartitionState, number: object, advances: bool) -> Effects:  # noqa: FBT001 - by position, as all
+def write_succeeded(state: PartitionState, number: object, advances: object) -> Effects:
     """Report that a write has succeeded."""
     if type(number) is not int or number not in state.writes:
         number = integer(number, "number")
+    if type(advances) is not bool:
+        advances = expect(advances, bool, "advances")
     effects = commit.write_succeeded(state, number, advances)
     return effects if state.recorder is None else with_transitions(state, effects)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -142,16 +143,20 @@ def sweep(
     simulated = partial(simulated_point, seeds=tuple(seeds))
     if processes == 1:
         return list(watch(map(simulated, points)))
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin_worker) as pool:
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), begin_worker, (signal.SIG_DFL,))
+    try:
         return list(watch(_in_processes(pool, simulated, points)))
+    finally:
+        pool.shutdown(cancel_futures=True)  # in case of Ctrl-C: a point may take long
 
 
 def _in_processes(
     pool: ProcessPoolExecutor, simulated: Callable[[GridPoint], GridPoint], points: Sequence[GridPoint]
 ) -> Iterator[GridPoint]:
     texts = [(dict(point.changes), point.load.to_json()) for point in points]
-    for point, results in zip(points, pool.map(partial(_results, simulated), texts), strict=True):
-        yield point._replace(results=results)
+    futures = [pool.submit(_results, simulated, text) for text in texts]  # map() cancels what a broken pool fails then
+    for point, future in zip(points, futures, strict=True):
+        yield point._replace(results=future.result())
 
 
 def _results(

@@ -47,10 +47,12 @@ def write_archive(path: Path | str, *, compiled: bool = False) -> None:
             elsewhere it runs their sources, which are there as well.
 
     Raises:
-        MalformedInputError: It is to be *compiled*, and the library that is installed is not.
+        MalformedInputError: It is to be *compiled*, and the library that is imported is not.
         OSError: *path* cannot be written.
     """
     files = [*_files(compiled=compiled)]
+    if compiled and not any(name.startswith(f"{PACKAGES[0]}/") and name.endswith(_COMPILED) for name, _ in files):
+        refuse("the library that is imported is Python alone; install the compiled one", "compiled")
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name, file in files:
             archive.writestr(ZipInfo(name, _EARLIEST), file.read_bytes(), ZIP_DEFLATED)
@@ -60,9 +62,8 @@ def _files(*, compiled: bool) -> Iterator[tuple[str, Path]]:
     """Yield the files of the packages, by their names in the archive."""
     if compiled:
         shared = find_spec(SHARED_LIBRARY)
-        if shared is None or shared.origin is None:
-            refuse("the library that is installed is Python alone; install the compiled one", "compiled")
-        yield Path(shared.origin).name, Path(shared.origin)
+        if shared is not None and shared.origin is not None:
+            yield Path(shared.origin).name, Path(shared.origin)
     for package in PACKAGES:
         spec = find_spec(package)
         if spec is None or spec.origin is None:

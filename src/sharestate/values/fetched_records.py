@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Self
+from typing import Final, Self
 
 from attrs import frozen
 
@@ -23,6 +23,9 @@ class IsolationLevel(Enum):
 
     READ_COMMITTED = "read_committed"
     """They are archived as they are acquired."""
+
+
+_NONE: Final = ()  # the only empty tuple of CPython, so to look whether it is this one is enough
 
 
 def _last_offset(batch: RecordBatch) -> int:
@@ -75,8 +78,8 @@ class FetchedRecords:
         is_offset = type(fetch_offset) is int and 0 <= fetch_offset <= MAX_OFFSET
         fields["fetch_offset"] = fetch_offset if is_offset else integer(fetch_offset, "fetch_offset", 0)
         fields["batches"] = record_batches(batches)
-        is_empty = aborted_transactions == ()  # nearly always
-        fields["aborted_transactions"] = () if is_empty else _aborted_transactions(aborted_transactions)
+        is_none = aborted_transactions is _NONE  # nearly always
+        fields["aborted_transactions"] = _NONE if is_none else _aborted_transactions(aborted_transactions)
         is_level = type(isolation) is IsolationLevel
         fields["isolation"] = isolation if is_level else expect(isolation, IsolationLevel, "isolation")
 

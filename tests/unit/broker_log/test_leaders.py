@@ -174,9 +174,9 @@ def test_a_write_that_is_tried_again_counts_once() -> None:
     """A leader whose coordinator has moved tries up to five times; its share partition knows the last answer only."""
     log = GivenRequests()
     log.read(by=1)
-    for error in (16, 15, 0):
+    for error in (16, 3, 0):
         log.write((0, 4, 2, 1), by=1, error=error)
-    for error in (14, 14, 14, 14, 15):
+    for error in (14, 16, 3, 14, 15):
         log.write((5, 9, 2, 1), by=1, error=error)
 
     writes = [event for event in log.imported() if event.kind == "write"]
@@ -188,6 +188,40 @@ def test_a_write_that_is_tried_again_counts_once() -> None:
     first, last = list(log)[1], list(log)[3]
     assert (writes[0].at_us, writes[0].request_no) == (first.at_us, first.correlation_id)  # it was issued before that
     assert writes[0].done_us == last.done_us
+
+
+def test_writes_of_one_request_are_tried_again_each_by_itself() -> None:
+    """
+    They have one result, and timers of their own: the second may come again before the first.
+
+    So does PersisterStateManager (Kafka 4.2.1, 4.2.2, 4.3.1 and 4.4.0). They were issued in the order of the request.
+    """
+    log = GivenRequests()
+    log.read(by=1)
+    log.write_together(((0, 4, 2, 1),), ((5, 9, 2, 1),), by=1, error=14)
+    log.write((5, 9, 2, 1), by=1)
+    log.write((0, 4, 2, 1), by=1)
+
+    writes = [event for event in log.imported() if event.kind == "write"]
+
+    together = list(log)[1]
+    assert {(event.at_us, event.request_no) for event in writes} == {(together.at_us, together.correlation_id)}
+    asked = [(event.request or {}, event.source_line) for event in writes]
+    found = [(request["entry"], request["state_batches"][0][0], line) for request, line in asked]
+    assert sorted(found) == [(0, 0, 4), (1, 5, 3)]
+
+
+def test_what_a_leader_did_not_try_again_any_more_is_not_the_write_of_the_next_one() -> None:
+    """It has another leader epoch, though it may say the same of the same records."""
+    log = GivenRequests()
+    log.read(by=1, epoch=3)
+    log.write((0, 4, 2, 1), by=1, epoch=3, error=16)
+    log.read(by=2, epoch=4)
+    log.write((0, 4, 2, 1), by=2, epoch=4)
+
+    (write,) = (event for event in log.imported() if event.kind == "write")
+
+    assert write.at_us == list(log)[3].at_us
 
 
 def test_a_missing_write_is_no_excuse_if_all_logs_are_there() -> None:

@@ -122,6 +122,12 @@ def test_the_client_has_a_certificate_of_its_own(authority: trustme.CA, authorit
         ({"security.protocol": "SSL", "ssl.ca.location": __file__}, "ssl.ca.location"),
         ({"security.protocol": "SSL", "ssl.certificate.location": __file__}, "ssl.certificate.location"),
         ({"security.protocol": "SSL", "ssl.key.location": __file__}, "ssl.key.location"),
+        ({"security.protocol": "SSL", "ssl.ca.location": "a\0b"}, "ssl.ca.location"),
+        ({"security.protocol": "SSL", "ssl.certificate.location": "a\0b"}, "ssl.certificate.location"),
+        (
+            {"security.protocol": "SSL", "ssl.certificate.location": __file__, "ssl.key.password": "p" * 1025},
+            "ssl.certificate.location",
+        ),
         (
             {"security.protocol": "SSL", "enable.ssl.certificate.verification": "no"},
             "enable.ssl.certificate.verification",

@@ -21,7 +21,7 @@ from sharestate.conformance import (
 from sharestate.conversation import Level, ReplayVerdict, replay
 from sharestate.errors import InvalidRequestError, UnreadableFileError
 from sharestate.json_lines import write_json
-from sharestate.partition import acknowledge, next_fetch, share_partition, throttling
+from sharestate.partition import acknowledge, commands, next_fetch, throttling
 from sharestate.partition.acknowledgement_form import acknowledgements
 from sharestate.partition.locks import Locks
 from sharestate.partition.state import PartitionState
@@ -174,13 +174,13 @@ PLANTS: Final = {
     "2: where a fetch begins moves the SPSO": ("2", next_fetch, "next_fetch_offset", moves_the_start()),
     "8.2: one record is a reversed range": (
         "8.2",
-        share_partition,
+        commands,
         "acknowledgements",
         refuses(lambda batches: any(first >= last for first, last, _ in batches)),
     ),
     "8.2: ranges have to ascend": (
         "8.2",
-        share_partition,
+        commands,
         "acknowledgements",
         refuses(lambda batches: any(next_[0] < each[1] for each, next_ in pairwise(batches))),
     ),

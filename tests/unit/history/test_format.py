@@ -18,12 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharestate import ControlType, RecordBatch, StateBatch
-from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
-from sharestate.error_codes import ErrorCode
+from sharestate import StateBatch
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
+from sharestate.errors import MalformedInputError
 from sharestate.history import (
     KINDS,
-    AppendedBatch,
     Event,
     Header,
     HistoryError,
@@ -31,12 +30,11 @@ from sharestate.history import (
     create_history,
     open_history,
 )
-from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events, expect_columns
+from sharestate.history.arrow import EVENT_SCHEMA, EventDecoder, encode_events, expect_columns
 from sharestate.history.columns import EVENT_COLUMNS, MAY_LACK
 from sharestate.history.events import read_event, write_event
 from sharestate.history.files import parquet_files
 from sharestate.history.json_files import JsonHistory
-from sharestate.history.outputs import OUTPUTS
 from sharestate.history.parquet_files import ParquetHistoryFile, ParquetRows
 from sharestate.json_lines import Json
 
@@ -171,6 +169,31 @@ def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
 # ---- refusals
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_topics_may_be_named_when_events_are_written(tmp_path: Path, suffix: str) -> None:
+    """The header of the file has the names that were added, and those that it had."""
+    path = tmp_path / f"history{suffix}"
+    with create_history(path, Header(topics={"an id": "orders"})) as file:
+        file.write([read_event(LINE)])
+        file.name_topics({"another id": "payments"})
+
+    history = open_history(path)
+    assert dict(history.header.topics) == {"an id": "orders", "another id": "payments"}
+    assert list(history) == [read_event(LINE)]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_file_says_how_much_of_it_was_read(tmp_path: Path, suffix: str) -> None:
+    """In the end all: a small file of JSON lines at once."""
+    path = tmp_path / f"history{suffix}"
+    with create_history(path) as file:
+        file.write([read_event({**LINE, "seq": seq}) for seq in range(3)])
+    history = open_history(path)
+
+    assert len(list(history)) == 3
+    assert history.position == history.size > 0
+
+
 def refused(path: Path) -> HistoryError:
     """Return the error with which reading *path* ends."""
     with pytest.raises(HistoryError) as caught:
@@ -212,6 +235,23 @@ def test_a_malformed_event_is_refused_at_its_place(tmp_path: Path, changes: dict
     error = refused(path)
 
     assert (error.file, error.line, error.field) == (str(path), 3, field)
+
+
+def test_an_answer_with_an_error_may_lack_what_others_have() -> None:
+    """A fetch that was refused has acquired nothing, and a read that failed knows no state."""
+    response = {"error": "not_leader_or_follower"}
+    for kind in ("fetch", "initialize"):
+        event = read_event({**LINE, "kind": kind, "request": {}, "response": response})
+
+        assert event.response == response
+
+
+def test_an_event_says_whether_it_was_observed() -> None:
+    """It was, unless it says that it follows from something else."""
+    assert [read_event({**LINE, "inferred": each}).inferred for each in (None, False, True)] == [False, False, True]
+    assert not read_event(LINE).inferred
+    with pytest.raises(MalformedInputError, match="inferred"):
+        read_event({**LINE, "inferred": "yes"})
 
 
 def test_a_comment_may_stand_anywhere() -> None:
@@ -369,9 +409,9 @@ def test_a_malformed_row_is_refused_at_its_place(tmp_path: Path, event: dict[str
 
 
 def test_rows_are_counted_across_record_batches() -> None:
-    """A row of a later batch has the number that it has in the file."""
+    """A row of a later batch has the number that it has in the file; the first of several is named."""
     good = encode_events([read_event({**LINE, "seq": seq}) for seq in range(3)])
-    kinds = pa.array(["log_start", "nothing", "log_start"])
+    kinds = pa.array(["log_start", "nothing", "nothing"])
     decoder = EventDecoder("a file")
     assert len(list(decoder.decode(good))) == 3
 
@@ -546,51 +586,3 @@ def test_a_history_without_sources_has_all_else(tmp_path: Path, name: str) -> No
     pq.write_table(pq.read_table(path).drop_columns(["source_file", "source_line", name]), path)
 
     assert refused(path).field == name
-
-
-# ---- the tables
-
-
-@pytest.mark.parametrize(
-    ("appended", "batch"),
-    [
-        (AppendedBatch(3, 5), RecordBatch(3, 5, -1, is_transactional=False)),
-        (AppendedBatch(3, 5, 7), RecordBatch(3, 5, 7, is_transactional=False)),
-        (AppendedBatch(3, 5, 0), RecordBatch(3, 5, 0, is_transactional=False)),
-        (AppendedBatch(3, 5, transactional=True), RecordBatch(3, 5, -1, is_transactional=True)),
-        (AppendedBatch(3, 5, 7, transactional=True), RecordBatch(3, 5, 7, is_transactional=True)),
-        (AppendedBatch(3, 3, 7, True, "abort"), RecordBatch(3, 3, 7, True, ControlType.ABORT)),  # noqa: FBT003
-        (AppendedBatch(3, 3, 7, True, "commit"), RecordBatch(3, 3, 7, True, ControlType.COMMIT)),  # noqa: FBT003
-    ],
-)
-def test_a_batch_of_a_history_is_one_of_a_fetch(appended: AppendedBatch, batch: RecordBatch) -> None:
-    """What is null is what Kafka has where nothing is: no producer, no transaction, no marker; ids begin with 0."""
-    assert appended.record_batch == batch
-    assert AppendedBatch.of(batch) == appended
-
-
-def test_columns_of_one_name_have_one_type() -> None:
-    """Fields that share a column of a struct, or of the rows, are of one type but for lists of rows."""
-    tables = (
-        union(kind.request for kind in KINDS.values()),
-        union(kind.response for kind in KINDS.values()),
-        union(output.columns for output in OUTPUTS.values()),
-    )
-    for table in tables:
-        for columns in table.values():
-            types = {Rows if isinstance(column.type, Rows) else column.type for column in columns}
-            assert len(types) == 1
-
-
-def test_every_error_of_kafka_has_a_name() -> None:
-    """The names of errors are Kafka's in lower case, and there is none for success."""
-    assert KINDS["close"].response[0].values == tuple(
-        code.name.lower() for code in ErrorCode if code is not ErrorCode.NONE
-    )
-
-
-def test_schemas_are_in_the_order_of_the_tables() -> None:
-    """Arrow's columns are those of the tables, in their order: Spark matches them by position."""
-    assert EVENT_SCHEMA.names == [*(column.name for column in EVENT_COLUMNS), "request", "response", "inferred"]
-    assert OUTPUT_SCHEMA.names[:6] == ["group_id", "topic_id", "partition", "seq", "at_us", "kind"]
-    assert OUTPUT_SCHEMA.names[6:] == list(union(output.columns for output in OUTPUTS.values()))

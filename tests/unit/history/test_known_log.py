@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sharestate import AbortedTransaction, IsolationLevel
+from sharestate import AbortedTransaction, IsolationLevel, MalformedInputError
 from sharestate.history import AppendedBatch
 from sharestate.history.known_log import KnownLog, read_known_log
 from sharestate.json_lines import read_json, write_json
@@ -50,13 +50,33 @@ def test_a_fetch_begins_with_the_batch_that_holds_its_offset() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "partitions", "count"), [(300, 1, 3), (299, 1, 2), (1, 1, 1), (600, 2, 3), (599, 2, 2), (0, 1, 1)]
+    ("most", "partitions", "count"),
+    [(300, 1, 3), (299, 1, 2), (1, 1, 1), (600, 2, 3), (599, 2, 2), (0, 1, 1), (300, 0, 3)],
 )
 def test_a_fetch_reads_as_much_as_fits_but_one_batch_at_least(most: int, partitions: int, count: int) -> None:
     """Each partition of a fetch has an equal share of its bytes; a batch that just fits is read."""
     log = log_of(*(AppendedBatch(first, first + 4, bytes=100) for first in (0, 5, 10, 15)))
 
     assert len(ranges(log, 0, max_bytes=most, partitions=partitions)) == count
+
+
+def test_a_batch_of_unknown_size_takes_no_bytes() -> None:
+    """It leaves as many as there were for those behind it."""
+    log = log_of(AppendedBatch(0, 4), AppendedBatch(5, 9), AppendedBatch(10, 14, bytes=100))
+
+    assert ranges(log, 0, max_bytes=99) == [(0, 4), (5, 9)]
+    assert ranges(log, 0, max_bytes=100) == [(0, 4), (5, 9), (10, 14)]
+
+
+def test_a_log_goes_up() -> None:
+    """A batch that does not is refused by its number, and those before it stay."""
+    log = KnownLog()
+
+    with pytest.raises(MalformedInputError) as refused:
+        log.append([AppendedBatch(0, 4), AppendedBatch(4, 9)])
+
+    assert refused.value.field == "request.batches[1]"
+    assert ranges(log, 0) == [(0, 4)]
 
 
 def test_a_fetch_does_not_pass_over_what_is_too_much() -> None:

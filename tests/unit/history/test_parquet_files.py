@@ -14,6 +14,7 @@ import pytest
 
 from sharestate.history import HistoryError, open_history
 from sharestate.history.arrow import EventDecoder
+from sharestate.history.parquet_files import ParquetHistory
 from sharestate.history.parquet_pages import Chunk, check_row_group, row_groups
 from tests.support.parquet_bombs import BOMBS, in_deltas, log, log_starts, written
 
@@ -118,6 +119,26 @@ def test_what_pages_hold_is_what_was_written() -> None:
 
     assert check_row_group(stream, chunks) == (group.num_rows, max(column.num_values for column in lists)) == (1, 5)
     assert check_row_group(stream, [chunk for chunk in chunks if not chunk.is_repeated]) == (1, 0)
+
+
+def test_few_rows_are_decoded_at_a_time_if_they_are_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that they have no more items than memory has room for."""
+    monkeypatch.setattr("sharestate.history.parquet_files.BATCH_ITEMS", 10)
+    path = tmp_path / "history.parquet"
+    path.write_bytes(written(pa.Table.from_batches([log(5)] * 8).combine_chunks().to_batches()[0]))
+
+    with ParquetHistory(path) as history:
+        assert [batch.num_rows for batch in history.batches()] == [2] * 4
+
+
+def test_the_end_of_a_file_may_be_long() -> None:
+    """Whoever has written it may have had much to say."""
+    batch = log(5).replace_schema_metadata({"a comment": "x" * 2**24})
+    stream = BytesIO(written(batch))
+
+    (chunks,) = row_groups(stream, {"seq"})
+
+    assert check_row_group(stream, chunks) == (1, 0)
 
 
 def test_only_pages_of_data_have_values() -> None:

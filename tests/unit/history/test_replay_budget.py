@@ -150,6 +150,16 @@ def test_ranges_that_no_event_names_are_counted(size: int) -> None:
     assert len(taken) > allowed * 9 // 10
 
 
+def test_who_records_transitions_may_have_fewer_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a row for what it was and has become, beside what others have of it."""
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**22)
+    events = in_parts(100, 2**12 // 84, is_named=False)[: 2**12 // 84 * 9 // 10]
+    Replay(events[0][:3], lacks=LACKS).apply_all(events)
+
+    with pytest.raises(MalformedInputError, match=TOO_MUCH):
+        Replay(events[0][:3], lacks=LACKS, outputs=frozenset({"transition"})).apply_all(events)
+
+
 def test_ranges_that_an_event_names_and_does_not_come_to_are_worth_nothing() -> None:
     """A fetch that reads nothing may be said to have acquired 80,000 ranges in 8 bytes each: that buys no others."""
     events = in_parts(2_000, 2**17 // 1_984, is_named=False)

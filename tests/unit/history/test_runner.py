@@ -107,6 +107,16 @@ def test_a_value_that_is_malformed_is_named() -> None:
         list(replay_batches(batches(events, 4)))
 
 
+def test_a_value_that_is_malformed_somewhere_is_named_with_the_first_event() -> None:
+    """What Arrow decodes at once it does not find the place of: the error says where the rows begin, and how many."""
+    (batch,) = batches(life(2), 100)
+    text = pa.array([b"\xff"] * batch.num_rows).view(pa.string())
+    damaged = batch.set_column(batch.schema.get_field_index("member_id"), "member_id", text)
+
+    with pytest.raises(HistoryError, match=r"event 0: not UTF-8, in one of 6 rows \(g-dGhlIHRvcGljJ3MgaWQhIQ-2\)$"):
+        list(replay_batches([damaged]))
+
+
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
 def test_a_stream_goes_on_from_its_states(cut: int) -> None:
     """Events in two parts, the second of which opens each share partition with its state, give the rows of all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -79,6 +80,14 @@ def test_a_history_has_as_many_events_as_are_asked_for() -> None:
 
     assert sizes == {key_of(0): 81 + 25, key_of(1): 25, key_of(2): 24, key_of(3): 24, key_of(4): 24}
     assert [*SyntheticHistory(share_partitions=5, events=2).sizes()] == [(key_of(0), 1), (key_of(1), 1)]
+
+
+def test_topics_have_ids_of_kafkas_size() -> None:
+    """Sixteen bytes, which are 22 letters, each topic its own."""
+    ids = [key_of(index)[1] for index in range(0, 64, 16)]
+
+    assert [(len(each), len(base64.urlsafe_b64decode(f"{each}=="))) for each in ids] == [(22, 16)] * 4
+    assert len(set(ids)) == 4
 
 
 def test_share_partitions_share_lives_at_times_of_their_own() -> None:

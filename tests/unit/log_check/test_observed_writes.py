@@ -43,3 +43,32 @@ def test_a_write_may_have_the_count_of_what_is_refused_meanwhile(count: int) -> 
 def test_no_other_count_is_taken(count: int, refused_at_ms: float) -> None:
     """Not more than was named, not what is named after the write has arrived, and not what its own is made of."""
     assert verdict_with(count, refused_at_ms) is not Verdict.EXPLAINED
+
+
+def verdict_together(result: str | None, told: str | None) -> Verdict:
+    """Return the verdict on two writes in one request with one result, and on what m2 was told, whose is the first."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m2", 1, (0, 3, 1))
+    life.appends(25, 4, 7)
+    life.fetches(30, 2, "m1", 1, (4, 7, 1))
+    life.acknowledges(40.0, 8, "m2", 2, (0, 3, 1), told)
+    life.acknowledges(40.5, 8, "m1", 2, (4, 7, 1), result)
+    life.writes(42, 101, (0, 4), (0, 3, 2, 1), error=result)
+    life.writes(42, 101, (0, 8), (4, 7, 2, 1), entry=1, error=result)
+    life.fetches(200, 50, "m1", 3)
+    located = [*enumerate(life.events, 2)]
+    return check_partition(life.events[0].key, located, "history.jsonl", Header(order=Order.ARRIVAL)).report.verdict
+
+
+@pytest.mark.parametrize("result", [None, "coordinator_not_available", "unknown_topic_or_partition"])
+def test_writes_of_one_request_have_its_one_result(result: str | None) -> None:
+    """Each leader's write takes the result of the last one, and so are their members told (C3)."""
+    assert verdict_together(result, result) is Verdict.EXPLAINED
+
+
+@pytest.mark.parametrize(("result", "told"), [(None, "coordinator_not_available"), ("coordinator_not_available", None)])
+def test_no_write_of_a_request_has_a_result_of_its_own(result: str | None, told: str | None) -> None:
+    """Kafka's persister has no other result for the first one: a member that is told so contradicts."""
+    assert verdict_together(result, told) is Verdict.CONTRADICTION

@@ -6,8 +6,7 @@ from typing import Any, NoReturn
 import pytest
 
 from sharestate import AcknowledgementBatch, AcknowledgeType, InvalidRequestError, MalformedInputError
-from sharestate.partition import acknowledgement_form
-from sharestate.partition.acknowledgement_form import acknowledgements
+from sharestate.partition.acknowledgement_form import MAX_TYPES, acknowledgements
 
 
 def test_the_entry_at_fault_is_named_though_it_equals_one_before_it() -> None:
@@ -75,11 +74,11 @@ def test_the_entry_at_fault_is_named_though_one_before_it_is_at_its_bounds(good:
         acknowledgements([good, AcknowledgementBatch(5, 3, (1,))])
 
 
-def test_as_many_types_as_there_may_be_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_types_as_there_may_be_are_looked_at() -> None:
     """They are too few for one offset more, and that is what is said."""
-    monkeypatch.setattr(acknowledgement_form, "MAX_TYPES", 3)
+    most, too_many = (1,) * MAX_TYPES, (1,) * (MAX_TYPES + 1)
 
-    with pytest.raises(InvalidRequestError, match="3 acknowledge types for the 4 offsets 0-3"):
-        acknowledgements([AcknowledgementBatch(0, 3, (1, 1, 1))])
-    with pytest.raises(MalformedInputError, match="expected at most 3 acknowledge types"):
-        acknowledgements([AcknowledgementBatch(0, 3, (1, 1, 1, 1))])
+    with pytest.raises(InvalidRequestError, match=f"{MAX_TYPES} acknowledge types for the {MAX_TYPES + 1} offsets"):
+        acknowledgements([AcknowledgementBatch(0, MAX_TYPES, most)])
+    with pytest.raises(MalformedInputError, match=f"expected at most {MAX_TYPES} acknowledge types"):
+        acknowledgements([AcknowledgementBatch(0, MAX_TYPES, too_many)])

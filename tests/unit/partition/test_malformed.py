@@ -106,7 +106,11 @@ def test_a_malformed_acknowledgement_changes_nothing(batch: Any, before: list[Ac
         ("now_ms", True),
         ("max_records", None),
         ("max_records", 1.5),
+        ("max_records", 2**63),
+        ("max_records", -(2**63) - 1),
         ("batch_size", None),
+        ("batch_size", 0),
+        ("batch_size", 2**63),
         ("mode", "record_limit"),
     ],
 )
@@ -183,6 +187,7 @@ def test_acknowledgements_that_are_none_change_nothing() -> None:
         pytest.param(lambda partition: partition.acquire("m1", None, now_ms=0), id="acquire"),
         pytest.param(lambda partition: partition.configure(None), id="configure"),
         pytest.param(lambda partition: partition.write_succeeded(number=True), id="write_succeeded"),
+        pytest.param(lambda partition: partition.write_succeeded(0, advances=None), id="advances"),
         pytest.param(lambda partition: partition.write_failed(0, "error"), id="write_failed"),
     ],
 )

@@ -17,6 +17,17 @@ def test_a_whole_batch_is_delivered_again() -> None:
     assert scene.batches == ["[0-4] ACQUIRED/2/m2"]
 
 
+def test_a_record_that_is_alone_is_delivered_again_once_it_is_released() -> None:
+    """Not before, and with its count one up: one record is cached, and the fetch begins with it."""
+    scene = Scene().load()
+    scene.acquire("m1", 0, "[0-0]")
+
+    assert scene.acquire("m2", 0, "[0-0]") == ()
+    scene.acknowledge("m1", "0:release")
+    assert scene.acquire("m2", 0, "[0-0]") == ((0, 0, 2),)
+    assert scene.batches == ["[0] ACQUIRED/2/m2"]
+
+
 def test_a_fetch_inside_a_batch_splits_it() -> None:
     """Only what was fetched is acquired, as one entry; the rest stays available (rule 7.11)."""
     scene = Scene().load(0, "[0-9 st0]")

@@ -71,12 +71,14 @@ def test_single_records_roll_back_together_when_their_write_fails() -> None:
     assert scene.batches == before
 
 
-def test_single_records_below_the_start_are_skipped() -> None:
+@pytest.mark.parametrize("offsets", [(10, 50, 51), (10, 50, 90), (48, 49, 50, 51)])
+def test_single_records_below_the_start_are_skipped(offsets: tuple[int, ...]) -> None:
     """The log has moved on; only what lies above counts."""
     scene = split()
     scene.partition.advance_log_start(50)
+    said = ", ".join(f"{offset} st2 dc1" for offset in offsets if offset >= 50)
 
-    assert scene.acknowledge("m1", "10:accept", "50:accept", "51:accept") == ("W(50; 50 st2 dc1, 51 st2 dc1; cc 2)",)
+    assert scene.acknowledge("m1", *(f"{offset}:accept" for offset in offsets)) == (f"W(50; {said}; cc 2)",)
 
 
 def test_a_renewal_among_them_is_no_change() -> None:
@@ -207,6 +209,18 @@ def test_records_of_a_later_batch_are_those_that_were_named() -> None:
     assert scene.acknowledge("m1", "56:accept", "58:accept", "60:accept") == (
         "W(0; 56 st2 dc1, 58 st2 dc1, 60 st2 dc1; cc 6)",
     )
+
+
+@pytest.mark.parametrize("offsets", [(0, 3, 6), (2, 7, 3), (7, 3, 8)])
+def test_records_of_two_batches_are_those_that_were_named(offsets: tuple[int, ...]) -> None:
+    """Whether they lie in equal distances or go to and fro."""
+    scene = Scene().load()
+    for first, last in ((0, 4), (5, 9)):
+        scene.acquire("m1", first, f"[{first}-{last}]")
+        scene.acknowledge("m1", f"{last}:release")
+    said = ", ".join(f"{offset} st2 dc1" for offset in offsets)
+
+    assert scene.acknowledge("m1", *(f"{offset}:accept" for offset in offsets)) == (f"W(0; {said}; cc 3)",)
 
 
 def test_a_write_names_each_record_once() -> None:

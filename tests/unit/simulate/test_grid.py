@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from typing import Final
+
 import pytest
 
 from sharestate import MalformedInputError
@@ -9,6 +15,16 @@ from sharestate.simulate import Exponential, Load, grid_json, grid_of, rows_of, 
 
 MANY = ",".join(map(str, range(1, 500)))
 LOAD = Load(records=200, processing=Exponential(20), failure_rate=0.1)
+
+LONG_SWEEP: Final = """
+from sharestate.simulate import Load, grid_of, sweep
+def watch(points):
+    for point in points:
+        print("one is done", flush=True)
+        yield point
+if __name__ == "__main__":
+    sweep(grid_of(Load(), ["records=10,1000000,1000001,1000002"]), range(100), processes=2, watch=watch)
+"""
 
 
 def test_every_combination_is_simulated() -> None:
@@ -26,6 +42,23 @@ def test_other_processes_come_to_the_same() -> None:
     points = grid_of(LOAD, ["members=1,2"])
 
     assert sweep(points, processes=2) == sweep(points)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals go to groups of processes")
+def test_an_interrupt_ends_other_processes() -> None:
+    """Ctrl-C does not wait for what others simulate, minutes of it, and nothing is said but that it came."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LONG_SWEEP], stdout=-1, stderr=-1, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "one is done\n"
+            os.killpg(process.pid, signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()  # with whatever waits for it
+
+    assert (process.returncode, said.count("Traceback"), said.splitlines()[-1:]) == (-2, 1, ["KeyboardInterrupt"])
 
 
 def test_no_axis_is_the_load_alone() -> None:

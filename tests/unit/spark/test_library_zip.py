@@ -48,17 +48,16 @@ def test_what_is_compiled_is_in_the_archive_that_is_unpacked(shared: Path, tmp_p
     ]
 
 
-@pytest.mark.usefixtures("shared")
 def test_a_library_in_python_is_not_taken_for_a_compiled_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command says so, and writes nothing."""
-    monkeypatch.setattr(library_zip, "SHARED_LIBRARY", "half_compiled__nothing")
+    """Nor if a compiled one is installed behind it: the command says so, and writes nothing."""
+    shared.with_name("half_compiled").joinpath(f"core{SUFFIX}").unlink()
     monkeypatch.setattr("sys.argv", ["library_zip", "--compiled", str(tmp_path / "archive.zip")])
 
     with pytest.raises(SystemExit) as ended:
         library_zip.main()
 
     assert ended.value.code == 2
-    assert "error: --compiled: the library that is installed is Python alone" in capsys.readouterr().err
+    assert "error: --compiled: the library that is imported is Python alone" in capsys.readouterr().err
     assert not (tmp_path / "archive.zip").exists()

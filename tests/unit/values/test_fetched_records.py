@@ -16,6 +16,21 @@ from sharestate import (
 )
 
 
+class NumpyScalar:
+    """What compares with a tuple element by element, as numpy's numbers do, so that the outcome is no truth."""
+
+    __hash__ = None  # type: ignore[assignment] # as that of arrays
+
+    def __eq__(self, other: object) -> Any:  # noqa: ANN401 - no bool
+        """Return no bool."""
+        return self
+
+    def __bool__(self) -> bool:
+        """Refuse to be one."""
+        message = "The truth value of an empty array is ambiguous."
+        raise ValueError(message)
+
+
 def test_a_fetch_is_plain_unless_it_says_otherwise() -> None:
     """Without more a fetch reads uncommitted records and lists no aborted transactions."""
     fetched = FetchedRecords(fetch_offset=0, batches=[])
@@ -132,6 +147,7 @@ def test_a_malformed_log_batch_is_named(batch: Any) -> None:  # noqa: ANN401 - w
         ("batches", None),
         ("aborted_transactions", [(1, None)]),
         ("aborted_transactions", [5]),
+        ("aborted_transactions", NumpyScalar()),
         ("isolation", "read_committed"),
     ],
 )

@@ -24,9 +24,9 @@ from sharestate.broker.node import EndedTransaction, LogBatch, ShareBroker
 from sharestate.broker.server.api_versions import ANNOUNCED
 from sharestate.broker.server.faults import STATE_APIS
 from sharestate.broker.server.record_batches import to_wire
-from sharestate.errors import ErrorCode
 from sharestate.json_lines import Json, write_json
 from sharestate.persister.kafka.frames import Fields
+from sharestate.persister.protocol import RETRIABLE
 from sharestate.persister.requests import Parameters, Result
 from sharestate.values.records import ControlType
 from sharestate.values.requests import StateBatch
@@ -35,11 +35,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _NAMED: Final = {api.name: (key, re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).upper()) for key, api in ANNOUNCED.items()}
 """The key of each API, and its name in ApiKeys, by its other name."""
-
-_TRIED_AGAIN: Final = frozenset(
-    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
-)
-"""The errors after which a broker's persister tries to write again."""
 
 _ATTEMPTS: Final = 5
 """How often it tries, until its leader learns that it has failed (PersisterStateManager, Kafka 4.4). [attempts]"""
@@ -172,7 +167,7 @@ class RequestLogWriter:
 
         def answered(result: Result[Any]) -> None:
             codes = {part.error_code for topic in result.topics for part in topic.partitions}
-            is_tried_again = api == "WriteShareGroupState" and not codes.isdisjoint(_TRIED_AGAIN)
+            is_tried_again = api == "WriteShareGroupState" and not codes.isdisjoint(RETRIABLE)
             for _ in range(_ATTEMPTS if is_tried_again else 1):
                 self._stored += 1
                 at_us = max(asked_us, self._stored_us)

@@ -71,7 +71,7 @@ def _context(settings: Mapping[str, str]) -> SSLContext:
     if certificate := settings.get(_CERTIFICATE):
         try:  # without a password of its own OpenSSL would ask for one on the terminal
             context.load_cert_chain(certificate, settings.get(_KEY), settings.get(_PASSWORD, ""))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise _unusable(certificate, _CERTIFICATE, error) from error
     elif name := next((name for name in (_KEY, _PASSWORD) if name in settings), None):
         message = f"expected {_CERTIFICATE}, too"
@@ -86,12 +86,13 @@ def _trusting(authority: str | None) -> SSLContext:
     try:
         is_folder = Path(authority).is_dir()
         return create_default_context(capath=authority) if is_folder else create_default_context(cafile=authority)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unusable(authority, _AUTHORITY, error) from error
 
 
-def _unusable(file: str, name: str, error: OSError) -> MalformedInputError:
-    reason = error.reason if isinstance(error, SSLError) else error.strerror
+def _unusable(file: str, name: str, error: OSError | ValueError) -> MalformedInputError:
+    """Return the error for a file; Python raises ValueError for a NUL in its name, and a password that is too long."""
+    reason = error.reason if isinstance(error, SSLError) else getattr(error, "strerror", None)
     return MalformedInputError(f"{file}: {reason or error}", name)
 
 

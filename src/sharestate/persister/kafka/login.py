@@ -49,8 +49,8 @@ def log_in(security: Security, nonce: bytes | None = None) -> Login:
         nonce: What SCRAM makes each login another one with; by default drawn at random.
 
     Raises:
-        ExternalError: Out of the generator: the broker asks for too few or too many iterations, or does not prove that
-            it knows the password; with SASL_AUTHENTICATION_FAILED.
+        ExternalError: Out of the generator: the broker asks for too few or too many iterations, refuses the login in
+            a message of SCRAM, or does not prove that it knows the password; with SASL_AUTHENTICATION_FAILED.
         ResponseFormatError: Out of the generator: an answer is no message of SCRAM.
     """
     if security.sasl_mechanism == PLAIN:
@@ -80,7 +80,11 @@ def _scram(security: Security, nonce: bytes) -> Login:
     signature = hmac.digest(new(hash_name, key).digest(), said, hash_name)
     answer = yield reply + b",p=" + b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True)))
     proof = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), said, hash_name)
-    if not hmac.compare_digest(answer.partition(b",")[0], b"v=" + b64encode(proof)):
+    outcome, _, _ = answer.partition(b",")  # extensions may follow
+    if outcome.startswith(b"e="):
+        message = f"it refuses the login: {brief_repr(outcome[2:].decode(errors='replace'))}"
+        raise _refused(message)
+    if not hmac.compare_digest(outcome, b"v=" + b64encode(proof)):
         message = "the broker has not proved that it knows the password"
         raise _refused(message)
 

@@ -58,9 +58,17 @@ def addresses(bootstrap_servers: str | Iterable[str]) -> tuple[Address, ...]:
 def _address(text: str) -> Address:
     host, _, port = expect(text, str, "bootstrap_servers").strip().rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not host or not (port.isascii() and port.isdecimal()):
+    if not _can_be_looked_up(host) or not (port.isascii() and port.isdecimal()):
         refuse(f"expected an address such as 'localhost:9092', got {brief_repr(text)}", "bootstrap_servers")
     return Address(host, integer(int(port[:6]), "bootstrap_servers", 1, _MAX_PORT))
+
+
+def _can_be_looked_up(host: str) -> bool:
+    """Return whether *host* can be a name or an address: Python's sockets raise ValueError for what cannot."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:  # a label is empty or too long, or has what no name has
+        return False
 
 
 def _mechanism(_instance: object, _attribute: object, mechanism: object) -> None:

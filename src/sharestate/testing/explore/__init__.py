@@ -8,7 +8,7 @@ is shown by a shortest conversation of the line protocol. A `Configuration` says
 may go wrong.
 
 It begins in ``exploration``; what may happen is in ``events``, what comes of it in ``steps``, and when two states
-are the same in ``explored_state``. The page is ``docs/explore.md``.
+are the same in ``explored_state``. See "Every state of a small group" in ``docs/testing.md``, and ``docs/explore.md``.
 """
 
 from sharestate.testing.explore.configuration import Configuration

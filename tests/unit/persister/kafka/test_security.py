@@ -16,6 +16,7 @@ from sharestate.persister.kafka.security import Address, addresses
     ("servers", "expected"),
     [
         ("localhost:9092", [Address("localhost", 9092)]),
+        ("br_1.b\u00fccher.de.:9092", [Address("br_1.b\u00fccher.de.", 9092)]),
         ("a:1, b:65535", [Address("a", 1), Address("b", 65535)]),
         (["a:1", "[::1]:2"], [Address("a", 1), Address("::1", 2)]),
     ],
@@ -26,7 +27,8 @@ def test_addresses_are_read(servers: Any, expected: list[Address]) -> None:  # n
 
 
 @pytest.mark.parametrize(
-    "servers", ["", "localhost", ":9092", "a:", "a:x", "a:0", "a:65536", "a:1,,", [], [None], "a:²"]
+    "servers",
+    ["", "localhost", ":9092", "a:", "a:x", "a:0", "a:65536", "a:1,,", [], [None], "a:²", "a..b:1", "\ud800:1", ".:1"],
 )
 def test_what_is_no_address_is_refused(servers: Any) -> None:  # noqa: ANN401 - anything
     """An address has a host and a port, and there is at least one."""
