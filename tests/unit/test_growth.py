@@ -403,6 +403,21 @@ def test_a_thousand_locks_expire_at_the_cost_of_one_each(hold: Callable[[int], S
     assert sum(work(expire) for _ in range(999)) <= SMALL_FACTOR * one * 999
 
 
+@pytest.mark.parametrize("size", [1, 2 * MANY], ids=["of a record", "of many"])
+def test_transitions_of_a_session_cost_the_same_for_each_of_its_batches(size: int) -> None:
+    """However many batches it has acquired: they differ one by one, as each has a lock of its own."""
+
+    def cost(batches: int) -> int:
+        partition = SharePartition(KEY, config=CONFIG, profile=KAFKA_4_3, record_transitions=True)
+        partition.initialize()
+        partition.read_succeeded(PersistedState(start_offset=0))
+        for index in range(batches):
+            acquire(partition, index * size, size)
+        return work(lambda: list(partition.release("m", now_ms=0).transitions))
+
+    assert cost(10 * FEW) <= SMALL_FACTOR * 10 * cost(FEW)
+
+
 def test_the_log_start_may_move_batch_by_batch() -> None:
     """Passing one of many batches costs the same, however many were passed before, which members still hold."""
     partition = filled(MANY)

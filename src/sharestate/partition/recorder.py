@@ -94,6 +94,9 @@ class TransitionRecorder:
         write: int | None = None,
     ) -> None:
         """Record each run of a range within *batch* whose cell *why* has, as it stands."""
+        # A command may have many ranges, whose cells all differ: each costs what it has of them.
+        if len(why) > 1 and (not batch.is_split or last_offset - first_offset + 1 < len(why)):
+            why = {cell: why[cell] for cell in batch.part(first_offset, last_offset) if cell in why}
         fields = {cell: self._fields(cell, cause, write) for cell, cause in why.items()}
         self._record(batch, first_offset, last_offset, fields)
 
