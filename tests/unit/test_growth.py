@@ -114,9 +114,9 @@ def work(command: Callable[[], object]) -> int:
 # ---- share partitions
 
 
-def opened(profile: Profile = KAFKA_4_3) -> SharePartition:
+def opened(profile: Profile = KAFKA_4_3, *, record_transitions: bool = False) -> SharePartition:
     """Return a share partition that is loaded and empty."""
-    partition = SharePartition(KEY, config=CONFIG, profile=profile)
+    partition = SharePartition(KEY, config=CONFIG, profile=profile, record_transitions=record_transitions)
     partition.initialize()
     partition.read_succeeded(PersistedState(start_offset=0))
     return partition
@@ -408,9 +408,7 @@ def test_transitions_of_a_session_cost_the_same_for_each_of_its_batches(size: in
     """However many batches it has acquired: they differ one by one, as each has a lock of its own."""
 
     def cost(batches: int) -> int:
-        partition = SharePartition(KEY, config=CONFIG, profile=KAFKA_4_3, record_transitions=True)
-        partition.initialize()
-        partition.read_succeeded(PersistedState(start_offset=0))
+        partition = opened(record_transitions=True)
         for index in range(batches):
             acquire(partition, index * size, size)
         return work(lambda: list(partition.release("m", now_ms=0).transitions))
