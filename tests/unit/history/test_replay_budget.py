@@ -214,11 +214,11 @@ def acknowledging(*types: int) -> list[Event]:
     return [*group.begins(IN_FLIGHT), group.event("acknowledge", request={"batches": batches})]
 
 
-def by_one(*types: int) -> list[Event]:
-    """Return the events that acquire a range, and acknowledge its first records with a type each, in one batch."""
-    group = Group()
-    batches = (AcknowledgementBatch(0, len(types) - 1, types),)
-    return [*group.begins(IN_FLIGHT), group.event("acknowledge", request={"batches": batches})]
+def by_one(*types: int, batches: int = 1) -> list[Event]:
+    """Return the events that acquire a range, and acknowledge records of it with a type each, in so many batches."""
+    group, size = Group(), len(types)
+    acknowledged = tuple(AcknowledgementBatch(at, at + size - 1, types) for at in range(0, batches * size, size))
+    return [*group.begins(IN_FLIGHT), group.event("acknowledge", request={"batches": acknowledged})]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +242,12 @@ def by_one(*types: int) -> list[Event]:
         ),
         pytest.param(
             by_one(2, 1, 2, 1), ACQUIRED + IN_FLIGHT - 2**14 - 2**11, DEFAULT_OUTPUTS, id="a batch of four types"
+        ),
+        pytest.param(
+            by_one(2, 1, batches=2),
+            ACQUIRED + IN_FLIGHT - 2**14 - 2 * 2**11,
+            DEFAULT_OUTPUTS,
+            id="two batches of two types",
         ),
     ],
 )

@@ -281,3 +281,18 @@ def test_a_request_without_an_answer_has_none_in_the_history() -> None:
     with pytest.raises(RequestRefusedError):
         leader.acknowledge("m1", [AcknowledgementBatch(50, 60, (1,))], now_ms=5)
     assert (events[-1].kind, events[-1].response) == ("acknowledge", {"error": "invalid_request"})
+
+
+def test_a_question_that_changes_what_is_fetched_next_is_a_fetch_of_nothing() -> None:
+    """Who asks for the next offset and finds nothing to deliver again has fetched no records, as the replay will."""
+    events: list[Event] = []
+    leader = Leader(SharePartition(KEY), persister(), reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0).result(timeout=0)
+    fetched = FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)])
+    leader.acquire("m1", fetched, now_ms=1)
+    leader.release("m1", now_ms=2)
+    leader.acquire("m1", fetched, now_ms=3)
+    assert leader.next_fetch_offset(now_ms=4) == 10
+
+    assert (events[-1].kind, events[-1].request, events[-1].response) == ("fetch", {"max_records": 0}, None)
+    assert replayed(events).snapshot() == evolve(leader.partition.snapshot(), now_ms=4)
