@@ -277,6 +277,8 @@ def test_so_many_records_may_be_in_flight_and_no_more(monkeypatch: pytest.Monkey
     assert replayed(one_more) == 4
     with pytest.raises(MalformedInputError, match="more than 1000 records in flight"):
         replayed([*first, *one_more])
+    with pytest.raises(MalformedInputError, match="more than 1000 records in flight"):
+        replayed([*first, *stop, *second, *one_more])
 
 
 def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
