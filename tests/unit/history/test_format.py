@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
 import re
 import resource
+import warnings
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -353,6 +355,24 @@ def test_text_is_text_of_any_width(type_: pa.DataType) -> None:
         expect_columns(EVENT_SCHEMA.set(at, pa.field("request", pa.struct(fields))))
 
 
+def test_lists_are_lists_of_any_length() -> None:
+    """Arrow has two types for them, of which other writers choose the one with 64 bits."""
+    batch = encode_events([read_event({**LINE, "kind": "log", "request": {"batches": [[0, 4], [5, 9]]}})])
+    request = batch.column("request")
+    fields = [
+        pa.field(each.name, pa.large_list(each.type.value_type) if pa.types.is_list(each.type) else each.type)
+        for each in request.type
+    ]
+    large = pa.RecordBatch.from_arrays(
+        [request.cast(pa.struct(fields)) if name == "request" else batch.column(name) for name in batch.schema.names],
+        names=batch.schema.names,
+    )
+
+    expect_columns(large.schema)
+
+    assert list(EventDecoder().decode(large)) == list(EventDecoder().decode(batch))
+
+
 def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:
     """Columns that came to the format later may be missing; the others may not, wherever they stand."""
     lacking = pa.schema([field for field in EVENT_SCHEMA if field.name not in {each.name for each in MAY_LACK}])
@@ -460,6 +480,22 @@ def test_a_null_in_a_list_is_refused_at_its_place(tmp_path: Path) -> None:
     assert (error.line, error.field, error.message) == (4, "response.acquired[].last_offset", "null")
 
 
+def test_a_wrong_name_in_a_list_is_refused_at_its_place(tmp_path: Path) -> None:
+    """A list that is null, empty or has no names does not hide the one after it that has a wrong one."""
+    good = encode_events([read_event(LINE)]).to_pylist()[0]
+    batch = {"first_offset": 0, "last_offset": 0}
+    requests = [{"batches": []}, {"batches": [batch]}, {"batches": [batch, {**batch, "control": "begin"}]}]
+    rows = [good, *({**good, "kind": "fetch", "seq": seq, "request": each} for seq, each in enumerate(requests, 1))]
+    path = tmp_path / "history.parquet"
+    table = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA.with_metadata({"sharestate_history": json.dumps(HEADER)}))
+    pq.write_table(table, path)
+
+    error = refused(path)
+
+    assert (error.line, error.field) == (4, "request.batches[].control")
+    assert re.search("abort, commit.*begin", error.message or "")
+
+
 def test_state_batches_are_those_of_their_writes() -> None:
     """Also in a part of a record batch, whose columns share the memory of the whole."""
     batches = [StateBatch(at, at, 2, 1) for at in range(9)]
@@ -504,6 +540,39 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     assert "ends with" in (refused(tmp_path / "history.csv").message or "")
 
 
+def left_open(read: Callable[[], object]) -> list[str]:
+    """Return what Python says of files that *read* leaves open."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        read()
+        gc.collect()
+    return [str(each.message) for each in told]
+
+
+@pytest.mark.parametrize("text", ["", "{}\n"], ids=["empty", "no header"])
+def test_a_file_that_is_no_history_is_closed(tmp_path: Path, text: str) -> None:
+    """It is refused at its first line."""
+    path = tmp_path / "history.jsonl"
+    path.write_text(text)
+
+    def read() -> None:
+        error = refused(path)
+        assert (error.file, error.line) == (str(path), 1)
+
+    assert left_open(read) == []
+
+
+def test_a_history_need_not_be_read_to_its_end(tmp_path: Path) -> None:
+    """It is closed by who has opened it."""
+    path = lines(tmp_path, HEADER, LINE)
+
+    def read() -> None:
+        with open_history(path) as history:
+            assert history.header == Header()
+
+    assert left_open(read) == []
+
+
 def test_pipes_are_refused_before_they_are_opened(tmp_path: Path) -> None:
     """Opening one waits for its other end, which may never come."""
     path = tmp_path / "history.jsonl"
@@ -528,6 +597,8 @@ def test_text_is_no_longer_than_kafkas(tmp_path: Path, letter: str) -> None:
     assert [event.group_id for event in open_history(lines(tmp_path, HEADER, LINE | {"group_id": longest}))] == [
         longest
     ]
+    exact = longest + "x" * (32_767 - len(longest.encode()))
+    assert [event.group_id for event in open_history(lines(tmp_path, HEADER, LINE | {"group_id": exact}))] == [exact]
     error = refused(lines(tmp_path, HEADER, LINE | {"group_id": longest + letter}))
     assert "group_id: expected a text of 32767 bytes at most, got" in str(error)
     assert len(str(error)) < 500
@@ -557,7 +628,10 @@ def test_compressed_lines_are_no_more_than_what_they_take(tmp_path: Path) -> Non
     path = tmp_path / "history.jsonl.gz"
     path.write_bytes(gzip.compress(f"{json.dumps(HEADER)}\n".encode() + b"\n" * 100_000))
 
-    assert re.fullmatch(r"more than \d+ lines in \d\d\d bytes", refused(path).message or "")
+    error = refused(path)
+    told = re.fullmatch(r"more than (\d+) lines in \d\d\d bytes", error.message or "")
+    assert told is not None
+    assert error.line == int(told[1]) + 1
     events = "".join(f"{json.dumps(LINE | {'seq': seq})}\n" for seq in range(10_000))
     path.write_bytes(gzip.compress(f"{json.dumps(HEADER)}\n{events}".encode()))
     assert sum(1 for _ in open_history(path)) == 10_000

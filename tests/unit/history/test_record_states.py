@@ -65,6 +65,12 @@ def test_a_transition_says_what_was_before_record_by_record() -> None:
         (8, 9, None, None),
     ]
     assert [*states.apply(passed(0, 9))] == [(0, 9, None, None)]
+    states.load(initialized(StateBatch(1, 1, 0, 1)))
+    assert [*states.apply(passed(0, 2))] == [
+        (0, 0, None, None),
+        (1, 1, RecordState.AVAILABLE, None),
+        (2, 2, None, None),
+    ]
 
 
 def test_the_records_of_a_share_partition_take_the_place_of_others() -> None:

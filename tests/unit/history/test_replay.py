@@ -182,6 +182,15 @@ def test_what_was_acquired_otherwise_is_a_difference() -> None:
     assert differences(life.rows) == [("fetch", '{"acquired":[[0,3,1]]}', '{"acquired":[[0,4,1]]}')]
 
 
+def test_an_error_without_a_reason_is_a_difference() -> None:
+    """A member that holds nothing has nothing that could fail as it leaves."""
+    life = Life()
+
+    life.add("close", 1, None, {"error": "unknown_server_error"})
+
+    assert differences(life.rows) == [("close", '{"error":"unknown_server_error"}', '{"error":null}')]
+
+
 def test_a_refusal_is_compared() -> None:
     """An acknowledgement that is refused is answered with its error; success is a difference."""
     life = Life()
@@ -285,6 +294,43 @@ def test_nothing_is_checked_before_the_state_is_read() -> None:
     assert life.metrics()["events_unchecked"] == 4
 
 
+@pytest.mark.parametrize(
+    ("kind", "request_"),
+    [
+        ("acknowledge", {"batches": (AcknowledgementBatch(0, 4, (1,)),)}),
+        ("close", None),
+        ("disconnect", None),
+        ("dead_letter", {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}),
+        ("expire", None),
+        ("fence", None),
+        ("fetch", {"fetch_offset": 0, "batches": (AppendedBatch(0, 4),)}),
+        ("initialize", {"leader_epoch": 7}),
+        ("log_start", {"offset": 3}),
+        ("write", {"start_offset": 0, "delivery_complete_count": 0, "state_epoch": 0, "leader_epoch": 7}),
+    ],
+)
+def test_what_cannot_be_checked_is_counted(kind: str, request_: dict[str, Any] | None) -> None:
+    """Before the state was read nothing can be, whatever happens; it is counted as an event of its kind, too."""
+    life = Life(is_read=False)
+    if kind == "write":
+        request_ = {**(request_ or {}), "state_batches": ()}
+
+    assert [row for row in life.add(kind, 1, request_) if row[0] != "initialization"] == []
+
+    assert life.metrics() == {"events_unchecked": 1, f"events.{kind}": 1, "writes_unanswered": 0}
+
+
+def test_a_new_leader_has_nothing_in_flight() -> None:
+    """What the one before had acquired was in no state that another leader knows of."""
+    life = Life()
+    life.fetch(0, 0, 4)
+    life.add("initialize", 1, {"leader_epoch": 8}, NOTHING)
+    life.fetch(2, 0, 4)
+
+    acquired = [row.values for row in life.rows if row.kind == "transition" and row.values[4] == "acquired"]
+    assert [(before, after) for *_, before, after, _ in acquired] == [(None, 1), (None, 1)]
+
+
 def test_an_initialization_makes_a_new_share_partition() -> None:
     """The state that was read is what the next share partition begins with; the old one's writes change nothing."""
     life = Life()
@@ -325,6 +371,16 @@ def test_moves_of_the_spso_have_rows() -> None:
 
     rows = [(row.at_us, *row.values) for row in life.rows if row.kind == "start_offset"]
     assert rows == [(0, 0), (3_000, 4), (5_000, 6), (6_000, 2)]
+
+
+def test_the_start_of_a_log_is_its_first_offset() -> None:
+    """As long as nothing says otherwise."""
+    life = Life(is_read=False)
+    life.add("config", 0, {"auto_offset_reset": "earliest"})
+    life.add("initialize", 0, {}, {**NOTHING, "start_offset": -1})
+
+    assert life.replay.partition is not None
+    assert life.replay.partition.start_offset == 0
 
 
 @pytest.mark.parametrize(("reset", "start"), [("earliest", 2), ("latest", 10)])
@@ -381,6 +437,20 @@ def test_a_dead_letter_is_answered(is_running: bool) -> None:  # noqa: FBT001 - 
     assert life.add("dead_letter", 3, letter) == [
         ("difference", "dead_letter", '{"first":0,"last":0,"delivery_count":1,"cause":"client_reject"}', "null")
     ]
+
+
+def test_a_queue_that_was_not_logged_answers_at_once() -> None:
+    """The record is archived with the write of its rejection: another write follows, and nothing waits."""
+    life = Life(profile=KAFKA_4_4, lacks=frozenset({"dead_letter"}))
+    life.add("config", 0, {"dlq_topic": "dlq"})
+    life.add("initialize", 0, {"leader_epoch": 7}, NOTHING)
+    life.fetch(0, 0, 0)
+    life.acknowledge(1, 0, 0, 3)
+
+    rows = life.write(2, (0, 0, 3, 1), complete=0)
+
+    assert [kind for kind, *_ in rows] == ["dead_letter", "write"]
+    assert life.metrics()["dead_letters"] == 1
 
 
 def test_a_release_without_a_dead_letter_queue_has_none() -> None:

@@ -190,7 +190,95 @@ def test_records_with_a_type_each_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     types = (1, 2) * 1_000
 
     batches = (AcknowledgementBatch(0, 1_999, types),)
-    assert replayed([*group.begins(2_000), group.event("acknowledge", request={"batches": batches})]) == 4
+    events = [*group.begins(2_000), group.event("acknowledge", request={"batches": batches}), group.event("close")]
+    assert replayed(events) == 5
+
+
+IN_FLIGHT: Final = 100_000
+"""As many records cost more than an event may, which is 2^14; a range that is acquired or written costs 2^10."""
+
+ACQUIRED: Final = 2 * -(2**14) + IN_FLIGHT - 2**14 + 2**10
+"""The cost of ``Group.begins`` with so many: a log and an initialization, then a fetch that acquires a range."""
+
+
+def acquiring(*names: AcquiredRecords) -> list[Event]:
+    """Return the events that acquire a range, with what the answer of the fetch is said to name."""
+    *events, fetch = Group().begins(IN_FLIGHT)
+    return [*events, fetch._replace(response={"acquired": names})]
+
+
+def acknowledging(*types: int) -> list[Event]:
+    """Return the events that acquire a range, and acknowledge its first records with these types, in one batch each."""
+    group = Group()
+    batches = tuple(AcknowledgementBatch(2 * at, 2 * at, (each,)) for at, each in enumerate(types))
+    return [*group.begins(IN_FLIGHT), group.event("acknowledge", request={"batches": batches})]
+
+
+def by_one(*types: int, batches: int = 1) -> list[Event]:
+    """Return the events that acquire a range, and acknowledge records of it with a type each, in so many batches."""
+    group, size = Group(), len(types)
+    acknowledged = tuple(AcknowledgementBatch(at, at + size - 1, types) for at in range(0, batches * size, size))
+    return [*group.begins(IN_FLIGHT), group.event("acknowledge", request={"batches": acknowledged})]
+
+
+@pytest.mark.parametrize(
+    ("events", "cost", "outputs"),
+    [
+        pytest.param([*Group().begins(IN_FLIGHT)], ACQUIRED, DEFAULT_OUTPUTS, id="an answer that is not known"),
+        pytest.param(
+            [*Group().begins(IN_FLIGHT)], ACQUIRED + 2**9, frozenset({"transition"}), id="what is recorded costs half"
+        ),
+        pytest.param(
+            acquiring(AcquiredRecords(0, IN_FLIGHT - 1, 1)), ACQUIRED - 2**11, DEFAULT_OUTPUTS, id="an answer names it"
+        ),
+        pytest.param(
+            acquiring(*(AcquiredRecords(at, at, 1) for at in range(3))),
+            ACQUIRED - 2**11,
+            DEFAULT_OUTPUTS,
+            id="more that it names are worth nothing",
+        ),
+        pytest.param(
+            acknowledging(2, 2), ACQUIRED + IN_FLIGHT - 2**14 - 2 * 2**11, DEFAULT_OUTPUTS, id="batches of one type"
+        ),
+        pytest.param(
+            by_one(2, 1, 2, 1), ACQUIRED + IN_FLIGHT - 2**14 - 2**11, DEFAULT_OUTPUTS, id="a batch of four types"
+        ),
+        pytest.param(
+            by_one(2, 1, batches=2),
+            ACQUIRED + IN_FLIGHT - 2**14 - 2 * 2**11,
+            DEFAULT_OUTPUTS,
+            id="two batches of two types",
+        ),
+    ],
+)
+def test_a_replay_may_cost_so_much_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, events: list[Event], cost: int, outputs: frozenset[str]
+) -> None:
+    """What is left is enough for the next event as long as it is not less than nothing."""
+    following = Event.of(events[0].key, len(events), "unknown", request={"what": "leader", "reason": "none"})
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", cost)
+    Replay(events[0].key, lacks=LACKS, outputs=outputs).apply_all([*events, following])
+
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", cost - 1)
+    replay = Replay(events[0].key, lacks=LACKS, outputs=outputs)
+    with pytest.raises(MalformedInputError, match=TOO_MUCH):
+        replay.apply_all([*events, following])
+    assert replay.seq == len(events) - 1
+
+
+def test_so_many_records_may_be_in_flight_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those of a share partition 16,384 are free; those of the others count as long as they are in flight."""
+    monkeypatch.setattr("sharestate.history.replay_budget.MOST_RECORDS", 1_000)
+    stop = [Event.of(("g0", TOPIC, 0), 3, "stop")]
+    first, second = ([*Group(name).begins(16_384 + size)] for name, size in (("g0", 1_000), ("g1", 1_000)))
+
+    assert replayed([*first, *stop, *second, *Group("g2").begins(16_384)]) == 10
+    one_more = [*Group("g3").begins(16_385), Event.of(("g3", TOPIC, 0), 3, "stop")]
+    assert replayed(one_more) == 4
+    with pytest.raises(MalformedInputError, match="more than 1000 records in flight"):
+        replayed([*first, *one_more])
+    with pytest.raises(MalformedInputError, match="more than 1000 records in flight"):
+        replayed([*first, *stop, *second, *one_more])
 
 
 def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

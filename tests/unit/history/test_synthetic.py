@@ -71,6 +71,26 @@ def test_locks_expire_while_members_hang(events: list[Event]) -> None:
     assert not {event.at_us for event in hung} & {event.at_us for event in there}
 
 
+def test_a_life_takes_place_step_by_step(events: list[Event]) -> None:
+    """There are never two commands of members at once, so that times alone put them in order."""
+    commands = [event for event in events if event.kind in {"acknowledge", "close", "fetch"}]
+    times = [event.at_us or 0 for event in commands if (event.request or {}).get("max_records") != 0]
+
+    assert all(earlier < later for earlier, later in pairwise(times))
+
+
+def test_fetches_read_a_log_of_whole_batches(events: list[Event]) -> None:
+    """The first one has the offset that was asked for, and others follow it without holes, of twenty records each."""
+    reads = [event.request or {} for event in events if event.kind == "fetch" and (event.request or {}).get("batches")]
+
+    assert len(reads) > 100
+    for read in reads:
+        first, *_ = batches = [*read["batches"]]
+        assert first.first_offset <= read["fetch_offset"] <= first.last_offset
+        assert all(one.last_offset + 1 == other.first_offset for one, other in pairwise(batches))
+        assert {batch.last_offset - batch.first_offset for batch in batches} == {19}
+
+
 # ---- histories
 
 
@@ -92,13 +112,23 @@ def test_topics_have_ids_of_kafkas_size() -> None:
 
 def test_share_partitions_share_lives_at_times_of_their_own() -> None:
     """Eight lives, no longer than the longest takes, each a second later; one with more events has its own."""
-    hot, *others = SyntheticHistory(share_partitions=20, events=1_000, hot_percent=60).lives()
+    hot, *others = SyntheticHistory(share_partitions=20, events=1_000, hot_percent=60, seed=3).lives()
 
     assert (hot.size, len(hot.template), hot.later_us) == (620, 620, 0)
     assert [each.later_us for each in others] == [1_000_000 * index for index in range(1, 20)]
     assert {id(each.template) for each in others[:8]} == {id(each.template) for each in others[8:]}
     assert len({id(each.template) for each in others}) == 8
     assert {(each.size, len(each.template)) for each in others} == {(20, 21)}
+    assert hot.template[:21] == others[7].template  # the first of the eight kinds, but longer
+    even = list(SyntheticHistory(share_partitions=2, events=1_000).lives())
+    assert [(each.size, len(each.template)) for each in even] == [(500, 501)] * 2
+
+
+def test_share_partitions_begin_within_a_thousand_seconds() -> None:
+    """However many there are."""
+    later_s = [each.later_us // 1_000_000 for each in SyntheticHistory(share_partitions=2_001, events=2_001).lives()]
+
+    assert later_s == [*range(1_000), *range(1_000), 0]
 
 
 @pytest.mark.parametrize("name", ["history.jsonl", "history.parquet"])

@@ -16,6 +16,26 @@ def test_a_struct_has_fields_by_their_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "number"),
+    [
+        ("00", 0),
+        ("01", -1),
+        ("02", 1),
+        ("7f", -64),
+        ("80 01", 64),
+        ("fe ff 03", 2**15 - 1),
+        ("ff ff ff ff 0f", -(2**31)),
+        ("fe ff ff ff ff ff ff ff ff 01", 2**63 - 1),
+    ],
+)
+def test_integers_are_in_zigzag_seven_bits_a_byte(data: str, number: int) -> None:
+    """The lowest bits come first, and the highest bit of a byte says that another one follows."""
+    encoded = bytes.fromhex(data)
+
+    assert read_struct(b"\x16" + encoded + b"\x00") == ({1: number}, len(encoded) + 2)
+
+
+@pytest.mark.parametrize(
     "data",
     [b"", b"\x15", b"\x15\x80", b"\x18\x05abc", b"\x1c" * 100_000],
     ids=["none", "field", "number", "text", "deep"],

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from attrs import evolve
 
 from sharestate import (
+    KAFKA_4_4,
     AcknowledgementBatch,
     AcquiredRecords,
+    AcquireMode,
     AsyncLeader,
+    ErrorCode,
     FetchedRecords,
+    InMemoryDeadLetterQueue,
     InMemoryPersister,
+    IsolationLevel,
     Leader,
     Lifecycle,
     MalformedInputError,
     RecordBatch,
+    RequestRefusedError,
+    ShareConfig,
     SharePartition,
     SharePartitionKey,
 )
-from sharestate.history import Event, HistoryWriter, Replay
+from sharestate.history import AppendedBatch, Event, HistoryWriter, Replay
 from sharestate.persister import InitializeStateParameters, PartitionStateData
 
 KEY = SharePartitionKey(group_id="g", topic_id="t", partition=0)
@@ -191,3 +199,100 @@ def test_a_member_that_learns_nothing_of_what_was_acquired() -> None:
     replay = replayed(events)
     assert replay.partition is not None
     assert replay.partition.snapshot() == partition.snapshot()
+
+
+def test_events_have_all_that_was_asked_and_answered() -> None:
+    """Settings, requests and answers stand in them by the names of the format, with Kafka's defaults where none is."""
+    events: list[Event] = []
+    store, queue = persister(), InMemoryDeadLetterQueue()
+    config = ShareConfig(delivery_count_limit=3, dead_letter_queue=True)
+    leader = Leader(
+        SharePartition(KEY, leader_epoch=4, profile=KAFKA_4_4, config=config),
+        store,
+        reset_offset=lambda _: 0,
+        dead_letter_queue=queue,
+        observer=HistoryWriter(events.extend),
+    )
+    leader.start(now_ms=0).result(timeout=0)
+    fetched = FetchedRecords(
+        fetch_offset=5, batches=[RecordBatch(5, 9)], isolation=IsolationLevel.READ_COMMITTED, aborted_transactions=()
+    )
+    acquired = leader.acquire("m1", fetched, now_ms=1, max_records=4, batch_size=2, mode=AcquireMode.RECORD_LIMIT)
+    leader.acknowledge("m1", [AcknowledgementBatch(5, 5, (3,))], now_ms=2)
+    leader.configure(ShareConfig(record_lock_duration_ms=20_000), now_ms=3)
+    leader.advance_log_start(7, now_ms=4)
+
+    told: dict[str, list[Any]] = {}
+    for event in events:
+        told.setdefault(event.kind, []).append((event.member_id, event.request, event.response))
+    settings = {
+        "max_record_locks": 2_000,
+        "delivery_count_limit": 3,
+        "record_lock_duration_ms": 30_000,
+        "renew_acknowledge_enable": True,
+        "auto_offset_reset": "latest",
+        "dlq_topic": "dlq",
+    }
+    later = {**settings, "delivery_count_limit": 5, "record_lock_duration_ms": 20_000, "dlq_topic": ""}
+    assert told["config"] == [
+        (None, {**settings, "isolation": "read_uncommitted", "profile": "kafka-4.4"}, None),
+        (None, {"isolation": "read_committed"}, None),
+        (None, later, None),
+    ]
+    ((member_id, request, response),) = told["fetch"]
+    assert (member_id, {**request, "batches": [*request["batches"]]}, response) == (
+        "m1",
+        {
+            "max_records": 4,
+            "batch_size": 2,
+            "mode": "record_limit",
+            "fetch_offset": 5,
+            "batches": [AppendedBatch(5, 9)],
+            "aborted": (),
+        },
+        {"acquired": acquired},
+    )
+    assert told["acknowledge"] == [("m1", {"batches": (AcknowledgementBatch(5, 5, (3,)),)}, {})]
+    assert told["dead_letter"] == [(None, {"first": 5, "last": 5, "delivery_count": 1, "cause": "client_reject"}, {})]
+    assert told["log_start"] == [(None, {"offset": 7}, None)]
+
+
+def test_a_request_without_an_answer_has_none_in_the_history() -> None:
+    """Its write is not answered yet; once it is, its error is that of the write, by the name that Kafka gives it."""
+    events: list[Event] = []
+    store = persister()
+    leader = Leader(SharePartition(KEY), store, reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0).result(timeout=0)
+    leader.acquire("m1", FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)]), now_ms=1)
+    store.is_holding = True
+    leader.acknowledge("m1", [AcknowledgementBatch(5, 6, (1,))], now_ms=2)
+    leader.release("m1", now_ms=3)
+    first, second = store.held
+    first.fail(ErrorCode.NOT_COORDINATOR)
+    second.fail(30_000)
+    leader.poll(now_ms=4)
+
+    assert [(event.kind, event.response) for event in events[3:]] == [
+        ("acknowledge", None),
+        ("close", None),
+        ("write", {"error": "not_coordinator"}),
+        ("write", {"error": "unknown_server_error"}),
+    ]
+    with pytest.raises(RequestRefusedError):
+        leader.acknowledge("m1", [AcknowledgementBatch(50, 60, (1,))], now_ms=5)
+    assert (events[-1].kind, events[-1].response) == ("acknowledge", {"error": "invalid_request"})
+
+
+def test_a_question_that_changes_what_is_fetched_next_is_a_fetch_of_nothing() -> None:
+    """Who asks for the next offset and finds nothing to deliver again has fetched no records, as the replay will."""
+    events: list[Event] = []
+    leader = Leader(SharePartition(KEY), persister(), reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0).result(timeout=0)
+    fetched = FetchedRecords(fetch_offset=5, batches=[RecordBatch(5, 9)])
+    leader.acquire("m1", fetched, now_ms=1)
+    leader.release("m1", now_ms=2)
+    leader.acquire("m1", fetched, now_ms=3)
+    assert leader.next_fetch_offset(now_ms=4) == 10
+
+    assert (events[-1].kind, events[-1].request, events[-1].response) == ("fetch", {"max_records": 0}, None)
+    assert replayed(events).snapshot() == evolve(leader.partition.snapshot(), now_ms=4)
