@@ -88,9 +88,10 @@ def test_what_was_appended_later_comes_later() -> None:
     life.appends(50, 0, 3)
     life.fetches(60, 2, "m1", 2, (0, 3, 1))
 
-    kinds = [event.kind for event in found_of(life)]
+    found = found_of(life)
 
-    assert kinds == ["verdict", "config", "initialize", "fetch", "log", "fetch"]
+    assert [event.kind for event in found] == ["verdict", "config", "initialize", "fetch", "log", "fetch"]
+    assert [(event.request or {}).get("read_to") for event in found if event.kind == "fetch"] == [-1, 3]
 
 
 def test_behind_what_does_not_fit_all_is_there_until_the_state_is_read() -> None:

@@ -227,3 +227,36 @@ def test_steps_that_are_too_far_back_to_be_moved_prove_nothing(appended: int, ve
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
 
     assert report.verdict is verdict
+
+
+@pytest.mark.parametrize(("appended", "verdict"), [(10, Verdict.CONTRADICTION), (11, Verdict.BOUND_REACHED)])
+def test_steps_that_are_too_far_ahead_to_be_moved_prove_nothing(appended: int, verdict: Verdict) -> None:
+    """A fetch has acquired what another member holds; a third got nothing later, of eleven steps after it the last."""
+    life = HandMadeLife()
+    life.reads(1, 100, 0)
+    life.appends(2, 0, 3)
+    life.fetches(4, 1, "m1", 1, (0, 3, 1))
+    life.fetches(100, 2, "m2", 1, (0, 3, 2))
+    life.fetches(101, 12, "m3", 1)
+    for number in range(appended):
+        life.appends(102 + number / 2, 4 + number, 4 + number)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
+
+
+def test_a_fetch_without_records_may_have_looked_before_some_came() -> None:
+    """It was answered 2 ms after they were appended: that is no other order, as it changes nothing."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.fetches(20, 5, "m1", 1)
+    life.appends(22, 0, 3)
+    life.fetches(40, 2, "m2", 1, (0, 3, 1))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert (report.verdict, report.moves) == (Verdict.EXPLAINED, 0)
+    assert (report.explained.empty_fetches, report.explained.undecided_fetches) == (1, 0)

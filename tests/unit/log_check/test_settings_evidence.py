@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from sharestate.history import AppendedBatch, Event
+from sharestate.history import AppendedBatch, Event, Header, Order
+from sharestate.log_check import Verdict
 from sharestate.log_check.partition_events import Located
 from sharestate.log_check.settings_evidence import MOST_TRIED, NEEDED, doubt
 from sharestate.log_check.unanswered import unanswered_fetch
+from sharestate.log_check.verify import check_partition
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
+from tests.support.hand_made_events import HandMadeLife
 
 KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
 
@@ -207,6 +210,22 @@ def test_a_connection_whose_loss_was_noticed_late_counts() -> None:
     assert sum(event.kind == "acknowledge" for event in looked_at) == 4 * NEEDED  # others count nothing
 
 
+def test_where_few_events_come_after_all_of_them_count() -> None:
+    """The last one may be what shows that another value explains more."""
+    life = Life("auto_offset_reset")
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1))
+    last = life.write((0, 4, 2, 1))
+    looked_at: list[Event] = []
+
+    def explains(events: list[Located]) -> int:
+        looked_at.extend(event for _, event in events)
+        return 8
+
+    assert doubt(life.events, stop, 7, explains) is not None
+    assert looked_at[-1] == last
+
+
 def test_settings_that_events_are_about_are_tried() -> None:
     """Aborted records, renewals, records for a queue and resets each bring their setting up."""
     life = Life(*ALL)
@@ -260,3 +279,24 @@ def test_what_an_unanswered_fetch_has_acquired_is_not_known() -> None:
         "the fetch in request.log:891 was answered with an error, so it is not known what it has acquired"
     )
     assert unanswered_fetch(life.events, later) is None
+
+
+def test_trying_other_settings_may_cost_more_the_more_events_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred events are enough for that without what any share partition may cost."""
+    monkeypatch.setattr("sharestate.log_check.verify.LEAST_WORK", 0)
+    life = HandMadeLife()
+    settings = {**(life.events[0].request or {}), "auto_offset_reset": "latest", "assumed": ("auto_offset_reset",)}
+    life.events[0] = life.events[0]._replace(request=settings)
+    life.appends(1, 0, 99)
+    life.reads(10, 100, -1)
+    for offset in range(100):
+        life.fetches(20 + 5 * offset, 2, "m1", 1 + offset, (offset, offset, 1))
+    own = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is Verdict.NOT_CHECKED
+    assert report.findings[0].reason == (
+        "the group's settings are not known: auto_offset_reset latest are assumed, but with auto_offset_reset earliest"
+        " more is explained"
+    )
