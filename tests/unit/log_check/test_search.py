@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from sharestate.history import Header, Order
-from sharestate.log_check import Verdict, verify
-from sharestate.log_check.budget import Budget
+from sharestate.log_check import PartitionReport, Verdict, verify
+from sharestate.log_check.budget import Budget, Part
 from sharestate.log_check.verify import check_partition
 from tests.support.broker_logs import noted
 from tests.support.hand_made_events import HandMadeLife
@@ -260,3 +262,48 @@ def test_a_fetch_without_records_may_have_looked_before_some_came() -> None:
 
     assert (report.verdict, report.moves) == (Verdict.EXPLAINED, 0)
     assert (report.explained.empty_fetches, report.explained.undecided_fetches) == (1, 0)
+
+
+class CutShort(Budget):
+    """
+    A budget with enough of everything, but for how often what is left of a part of it is looked at.
+
+    Args:
+        looks: After how many of them nothing is left of any part.
+    """
+
+    def __init__(self, looks: int) -> None:
+        """Begin with nothing spent."""
+        super().__init__(10**9)
+        self.looks = looks
+
+    def has_spent(self, part: Part) -> bool:
+        """Return whether it was looked at too often."""
+        self.looks -= 1
+        return self.looks < 0 or super().has_spent(part)
+
+
+def cut_short(looks: int) -> PartitionReport:
+    """Return the report on a fetch that has acquired what another member holds, while a third one came and got nothing."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(300, 20, "m2", 1, (0, 3, 2))
+    life.fetches(305, 20, "m3", 1)
+    own = [*enumerate(life.events, 2)]
+    header = Header(order=Order.ARRIVAL)
+    return check_partition(life.events[0].key, own, "history.jsonl", header, CutShort(looks)).report
+
+
+def test_as_long_as_orders_are_left_untried_nothing_is_proved() -> None:
+    """The more of them may be tried, the more are, one after the other; what contradicts goes on to do so."""
+    reports = [cut_short(looks) for looks in range(120)]
+
+    verdicts = [report.verdict for report in reports]
+    proved = verdicts.index(Verdict.CONTRADICTION)
+    assert set(verdicts[:proved]) == {Verdict.BOUND_REACHED}
+    assert set(verdicts[proved:]) == {Verdict.CONTRADICTION}
+    found = [re.search(r" ([0-9]+) orders were tried", report.findings[0].reason) for report in reports[:proved]]
+    tried = [0 if each is None else int(each[1]) for each in found]
+    assert {after - before for before, after in pairwise(tried)} == {0, 1}
