@@ -117,6 +117,17 @@ def test_a_fetch_comes_after_the_write_that_has_released_what_it_acquires() -> N
     assert order.index((What.OUTCOME, 2)) < order.index((What.FETCH, 3))
 
 
+def test_an_acknowledgement_comes_before_its_write_which_says_nothing_of_records_that_it_renews() -> None:
+    """The line of the write is earlier, by 1 ms, and has the two records of five that were accepted."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    batch = AcknowledgementBatch(0, 4, (1, 1, 4, 4, 4))
+    log.add("acknowledge", "m1", 101, 130, {"batches": (batch,)}, {})
+    log.write(100, 102, 0, 2, (0, 1, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2]
+
+
 def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them() -> None:
     """Both have waited: it has acquired what comes after them, and the records are available until the other fetch."""
     log = Log()

@@ -298,7 +298,7 @@ def cut_short(looks: int) -> PartitionReport:
 
 def test_as_long_as_orders_are_left_untried_nothing_is_proved() -> None:
     """The more of them may be tried, the more are, one after the other; what contradicts goes on to do so."""
-    reports = [cut_short(looks) for looks in range(120)]
+    reports = [cut_short(looks) for looks in range(70)]
 
     verdicts = [report.verdict for report in reports]
     proved = verdicts.index(Verdict.CONTRADICTION)

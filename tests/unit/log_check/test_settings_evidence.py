@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -167,6 +168,23 @@ def test_two_settings_at_once() -> None:
     assert (life.doubt(stop, better) or "").endswith(
         "but with auto_offset_reset earliest and delivery_count_limit 3 more is explained"
     )
+
+
+def test_each_two_settings_are_tried_together_once() -> None:
+    """Then all of them, and no value that is assumed."""
+    life = Life("auto_offset_reset", "delivery_count_limit", "max_record_locks")
+    life.initialize(-1)
+    life.fetch((0, 4, 3))
+    life.write((0, 4, 0, 3))
+    stop = life.fetch()
+    life.fill()
+    ones = {"auto_offset_reset": "earliest", "delivery_count_limit": 3, "max_record_locks": 100}
+
+    assert life.doubt(stop) is None
+    assert life.tried[:3] == [{name: value} for name, value in ones.items()]
+    assert life.tried[3:6] == [dict(each) for each in combinations(ones.items(), 2)]
+    assert life.tried[6] == ones
+    assert all(len(tried) == 1 for tried in life.tried[7:])
 
 
 @pytest.mark.parametrize(
