@@ -69,6 +69,19 @@ def test_a_fetch_without_an_answer_has_read_nothing(response: dict[str, Any] | N
     assert [event.response for event in fetches] == [response, {"acquired": ((0, 3, 1),), "lock_ms": 1000}]
 
 
+def test_a_fetch_that_may_have_thrown_for_another_partition_has_read_nothing() -> None:
+    """It was of two partitions, and nothing of this one makes acquire throw."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1)
+    request = {**(life.events[-1].request or {}), "partitions": 2}
+    life.events[-1] = life.events[-1]._replace(request=request, response={"error": "unknown_server_error"})
+    life.fetches(30, 2, "m1", 2, (0, 3, 1))
+
+    fetches = [event for event in found_of(life) if event.kind == "fetch"]
+
+    assert [(event.request or {})["read_to"] for event in fetches] == [-1, 3]
+
+
 def test_a_fetch_that_is_left_undecided_is_there() -> None:
     """A run has one: another fetch was at work meanwhile."""
     (checked,) = check(RUN.with_name("places") / "k431-undecided.jsonl.gz")

@@ -17,6 +17,7 @@ from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
 from tests.support.broker_logs import noted
+from tests.support.hand_made_events import HandMadeLife
 
 RUNS = Path(__file__).parents[2] / "data" / "broker-log"
 HOT = {"k440-hot.jsonl.gz": (10, 4, 1_134_939), "k440-hot-2.jsonl.gz": (8, 1, 1_870_063)}
@@ -126,6 +127,17 @@ def test_an_acknowledgement_comes_before_its_write_which_says_nothing_of_records
     log.write(100, 102, 0, 2, (0, 1, 2, 1))
 
     assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2]
+
+
+def test_the_requests_of_a_connection_come_in_order_from_the_number_0_on() -> None:
+    """A fetch was done 2 ms after the next request was taken, which acknowledges."""
+    life = HandMadeLife()
+    life.fetches(20, 4, "m1", 0, (0, 3, 1))
+    life.acknowledges(22, 5, "m1", 1, (0, 3, 1), None)
+
+    steps = in_order(schedule(enumerate(life.events))).steps
+
+    assert lines(steps, What.FETCH, What.ACKNOWLEDGE) == [1, 2]
 
 
 def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them() -> None:
@@ -253,6 +265,16 @@ def test_the_window_may_have_been_filled_by_a_fetch_at_the_same_time() -> None:
     log.fetch("m3", 250, 260, (0, 4, 2))
     log.fetch("m4", 250, 261, (5, 9, 2))
     log.fetch("m5", 250, 262, (10, 14, 1))
+
+    assert acquirers(log) == ["m3", "m4", "m5"]
+
+
+def test_of_two_places_for_a_fetch_that_passes_records_over_the_nearer_one_is_taken() -> None:
+    """It has come 6 ms after they were released, and 4 ms before they were taken; one that took others is no matter."""
+    log = released(20)
+    log.fetch("m3", 100, 105, (0, 4, 2))
+    log.fetch("m5", 100, 108, (10, 14, 1))
+    log.fetch("m4", 100, 112, (5, 9, 2))
 
     assert acquirers(log) == ["m3", "m4", "m5"]
 

@@ -131,6 +131,28 @@ def test_a_move_proves_nothing_of_the_records_in_flight(*, accepted: int, verdic
     assert [finding.verdict for finding in report.findings] == [verdict]
 
 
+@pytest.mark.parametrize(("accepted", "verdict"), [(3, Verdict.BOUND_REACHED), (4, Verdict.CONTRADICTION)])
+def test_a_move_proves_nothing_until_the_last_of_the_records_is_passed(*, accepted: int, verdict: Verdict) -> None:
+    """They were in flight as steps were moved, and for long after that."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(60, 2, "m1", 1)
+    life.fetches(63, 2, "m2", 1, (0, 3, 1))
+    for number in range(20):
+        life.fetches(100 + 20 * number, 10, "m1", 2 + number)
+    life.acknowledges(600, 5, "m2", 2, (0, accepted - 1, 1), None)
+    each = [(offset, offset, 2, 1) for offset in range(accepted)]
+    life.writes(602, 101, (0, accepted), *([(0, 3, 2, 1)] if accepted > 3 else each))
+    life.fetches(800, 2, "m3", 1, (3, 3, 2))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.moves == 1
+    assert [finding.verdict for finding in report.findings] == [verdict]
+
+
 @pytest.mark.parametrize(("most", "verdict"), [(0, Verdict.BOUND_REACHED), (1, Verdict.CONTRADICTION)])
 def test_ways_to_read_that_are_left_untried_prove_nothing(
     most: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
