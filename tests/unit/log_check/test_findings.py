@@ -9,6 +9,7 @@ import pytest
 
 from sharestate.history import Header, Order
 from sharestate.log_check import PartitionReport, Verdict
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import check_partition
 from tests.support.hand_made_events import HandMadeLife
 
@@ -18,13 +19,13 @@ FIRST_LINE: Final = 2
 
 
 def checked(
-    life: HandMadeLife, lacks: frozenset[str] = frozenset(), *, has_source: bool = True
+    life: HandMadeLife, lacks: frozenset[str] = frozenset(), budget: Budget | None = None, *, has_source: bool = True
 ) -> PartitionReport:
     """Return the report on a life, whose events may not say where they come from."""
     if not has_source:
         life.events = [event._replace(source_file=None, source_line=None) for event in life.events]
     own = [*enumerate(life.events, FIRST_LINE)]
-    return check_partition(life.events[0].key, own, FILE, Header(order=Order.ARRIVAL, lacks=lacks)).report
+    return check_partition(life.events[0].key, own, FILE, Header(order=Order.ARRIVAL, lacks=lacks), budget).report
 
 
 def begun() -> HandMadeLife:
@@ -99,6 +100,20 @@ def thrown() -> HandMadeLife:
     return life
 
 
+def never_written() -> HandMadeLife:
+    """Return a life with three acknowledgements, of which the last one was not written, and which goes on for long."""
+    life = begun()
+    for number, (first, last) in enumerate(((0, 1), (2, 2), (3, 3))):
+        life.acknowledges(30 + 50 * number, 5, "m1", 2 + number, (first, last, 1), None)
+        if last < 3:
+            life.writes(
+                31 + 50 * number, 101 + number, (0, last + 1), *((each, each, 2, 1) for each in range(first, last + 1))
+            )
+    for number in range(5):
+        life.fetches(2_000 * (1 + number), 100, "m1", 5 + number)
+    return life
+
+
 PLACES: Final = {
     acquired_twice: (Verdict.CONTRADICTION, 4, []),
     begun_in_the_middle: (Verdict.NOT_CHECKED, 2, []),
@@ -106,6 +121,7 @@ PLACES: Final = {
     sent_twice: (Verdict.CONTRADICTION, 6, [4, 7]),
     locked_otherwise: (Verdict.CONTRADICTION, 4, []),
     thrown: (Verdict.KAFKA_DEFECT, 9, []),
+    never_written: (Verdict.CONTRADICTION, 7, [8]),
 }
 """The verdict on each of these lives, which event it is about, and which others it names."""
 
@@ -156,3 +172,21 @@ def test_how_far_other_orders_got_is_said(others: int) -> None:
 
     assert finding.verdict is Verdict.BOUND_REACHED
     assert finding.reason.endswith(f" orders were tried, the furthest explains {others} steps more")
+
+
+@pytest.mark.parametrize("work", [1_000, 2_000, 3_000])
+def test_what_was_explained_before_the_budget_was_spent_is_counted(work: int) -> None:
+    """Each fetch has acquired a record, until the one at which there is nothing left to spend."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for offset in range(30):
+        life.appends(50 + 50 * offset, offset, offset)
+        life.fetches(60 + 50 * offset, 2, "m1", 1 + offset, (offset, offset, 1))
+
+    report = checked(life, budget=Budget(work))
+
+    (finding,) = report.findings
+    assert finding.verdict is Verdict.BOUND_REACHED
+    before = sum(event.kind == "fetch" for event in life.events[: finding.event.seq])
+    assert before > 5
+    assert report.explained.fetches_with_records in {before - 1, before}  # the last step may be given up, too

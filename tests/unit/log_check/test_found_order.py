@@ -129,6 +129,24 @@ def test_behind_what_does_not_fit_all_is_there_until_the_state_is_read() -> None
     assert reads == [None, None, 7]
 
 
+def test_a_session_that_is_closed_has_its_effect_while_it_is_handled() -> None:
+    """The event of what it releases says when that was; so do those of what comes before and after it."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(40, 4, "m1", 2)
+    life.events[-1] = life.events[-1]._replace(kind="close", request={}, response={})
+    life.writes(42, 101, (0, 0), (0, 3, 0, 1))
+    life.fetches(60, 2, "m2", 1, (0, 3, 2))
+
+    found = found_of(life)[1:]
+
+    assert [event.kind for event in found] == ["config", "initialize", "log", "fetch", "close", "write", "fetch"]
+    for event in found:
+        assert event.effect_us is not None
+        assert event.at_us is not None
+        assert event.at_us <= event.effect_us <= event.at_us + 4_000
+
+
 def batches_of(events: Iterable[Event]) -> list[AppendedBatch]:
     """Return the batches of the log, in the order of the events."""
     return [row for event in events if event.kind == "log" for row in (event.request or {})["batches"]]

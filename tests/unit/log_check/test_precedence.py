@@ -72,7 +72,9 @@ class Log:
     def fetch(self, member: str, taken: int, done: int, *acquired: tuple[int, int, int]) -> None:
         """Add a fetch."""
         request = {"max_records": self.wanted}
-        self.add("fetch", member, taken, done, request, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)})
+        self.add(
+            "fetch", member, taken, done, request, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)}
+        )
 
     def acknowledge(self, member: str, taken: int, done: int, batch: tuple[int, int, int]) -> None:
         """Add an acknowledgement of a range with a type."""
