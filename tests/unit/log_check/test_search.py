@@ -306,7 +306,7 @@ class CutShort(Budget):
 
 
 def cut_short(looks: int) -> PartitionReport:
-    """Return the report on a fetch that has acquired what another member holds, while a third one came and got nothing."""
+    """Return the report on a fetch that has acquired what another member holds, while a third got nothing."""
     life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
