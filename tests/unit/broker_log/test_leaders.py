@@ -206,7 +206,8 @@ def test_writes_of_one_request_are_tried_again_each_by_itself() -> None:
 
     together = list(log)[1]
     assert {(event.at_us, event.request_no) for event in writes} == {(together.at_us, together.correlation_id)}
-    found = [(event.request["entry"], event.request["state_batches"][0][0], event.source_line) for event in writes]
+    asked = [(event.request or {}, event.source_line) for event in writes]
+    found = [(request["entry"], request["state_batches"][0][0], line) for request, line in asked]
     assert sorted(found) == [(0, 0, 4), (1, 5, 3)]
 
 

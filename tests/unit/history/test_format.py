@@ -18,13 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharestate import ControlType, RecordBatch, StateBatch
-from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type, union
-from sharestate.error_codes import ErrorCode
+from sharestate import StateBatch
+from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.errors import MalformedInputError
 from sharestate.history import (
     KINDS,
-    AppendedBatch,
     Event,
     Header,
     HistoryError,
@@ -32,12 +30,11 @@ from sharestate.history import (
     create_history,
     open_history,
 )
-from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, EventDecoder, encode_events, expect_columns
+from sharestate.history.arrow import EVENT_SCHEMA, EventDecoder, encode_events, expect_columns
 from sharestate.history.columns import EVENT_COLUMNS, MAY_LACK
 from sharestate.history.events import read_event, write_event
 from sharestate.history.files import parquet_files
 from sharestate.history.json_files import JsonHistory
-from sharestate.history.outputs import OUTPUTS
 from sharestate.history.parquet_files import ParquetHistoryFile, ParquetRows
 from sharestate.json_lines import Json
 
@@ -589,51 +586,3 @@ def test_a_history_without_sources_has_all_else(tmp_path: Path, name: str) -> No
     pq.write_table(pq.read_table(path).drop_columns(["source_file", "source_line", name]), path)
 
     assert refused(path).field == name
-
-
-# ---- the tables
-
-
-@pytest.mark.parametrize(
-    ("appended", "batch"),
-    [
-        (AppendedBatch(3, 5), RecordBatch(3, 5, -1, is_transactional=False)),
-        (AppendedBatch(3, 5, 7), RecordBatch(3, 5, 7, is_transactional=False)),
-        (AppendedBatch(3, 5, 0), RecordBatch(3, 5, 0, is_transactional=False)),
-        (AppendedBatch(3, 5, transactional=True), RecordBatch(3, 5, -1, is_transactional=True)),
-        (AppendedBatch(3, 5, 7, transactional=True), RecordBatch(3, 5, 7, is_transactional=True)),
-        (AppendedBatch(3, 3, 7, True, "abort"), RecordBatch(3, 3, 7, True, ControlType.ABORT)),  # noqa: FBT003
-        (AppendedBatch(3, 3, 7, True, "commit"), RecordBatch(3, 3, 7, True, ControlType.COMMIT)),  # noqa: FBT003
-    ],
-)
-def test_a_batch_of_a_history_is_one_of_a_fetch(appended: AppendedBatch, batch: RecordBatch) -> None:
-    """What is null is what Kafka has where nothing is: no producer, no transaction, no marker; ids begin with 0."""
-    assert appended.record_batch == batch
-    assert AppendedBatch.of(batch) == appended
-
-
-def test_columns_of_one_name_have_one_type() -> None:
-    """Fields that share a column of a struct, or of the rows, are of one type but for lists of rows."""
-    tables = (
-        union(kind.request for kind in KINDS.values()),
-        union(kind.response for kind in KINDS.values()),
-        union(output.columns for output in OUTPUTS.values()),
-    )
-    for table in tables:
-        for columns in table.values():
-            types = {Rows if isinstance(column.type, Rows) else column.type for column in columns}
-            assert len(types) == 1
-
-
-def test_every_error_of_kafka_has_a_name() -> None:
-    """The names of errors are Kafka's in lower case, and there is none for success."""
-    assert KINDS["close"].response[0].values == tuple(
-        code.name.lower() for code in ErrorCode if code is not ErrorCode.NONE
-    )
-
-
-def test_schemas_are_in_the_order_of_the_tables() -> None:
-    """Arrow's columns are those of the tables, in their order: Spark matches them by position."""
-    assert EVENT_SCHEMA.names == [*(column.name for column in EVENT_COLUMNS), "request", "response", "inferred"]
-    assert OUTPUT_SCHEMA.names[:6] == ["group_id", "topic_id", "partition", "seq", "at_us", "kind"]
-    assert OUTPUT_SCHEMA.names[6:] == list(union(output.columns for output in OUTPUTS.values()))
