@@ -12,6 +12,7 @@ from sharestate.log_check.verify import delays_ms
     [
         ([], {}),
         ([7_000], {"min": 7, "median": 7, "p99": 7, "max": 7}),
+        ([4_000, 1_000], {"min": 1, "median": 2.5, "p99": 4, "max": 4}),
         ([3_000, 1_000, 2_500], {"min": 1, "median": 2.5, "p99": 3, "max": 3}),
         (range(0, 1_001_000, 10_000), {"min": 0, "median": 500, "p99": 999.8, "max": 1_000}),
     ],

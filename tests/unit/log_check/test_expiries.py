@@ -61,3 +61,25 @@ def test_a_lock_that_is_due_expires_only_where_its_write_comes_next() -> None:
     early, late = reports
     assert (late.verdict, late.explained.expiries) == (Verdict.EXPLAINED, 1)
     assert (late.moves, late.explained) == (early.moves, early.explained)
+
+
+@pytest.mark.parametrize(("written_ms", "verdict"), [(1_030, Verdict.CONTRADICTION), (2_030, Verdict.EXPLAINED)])
+def test_locks_last_as_long_as_the_answer_says(written_ms: int, verdict: Verdict) -> None:
+    """The settings say a second, and the answers two: somebody has altered that, where it is not logged."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.writes(written_ms, 101, (0, 0), (0, 3, 0, 1))
+    life.fetches(3_000, 2, "m1", 2, (0, 3, 2))
+    life.events = [
+        event._replace(response={**(event.response or {}), "lock_ms": 2_000}) if event.kind == "fetch" else event
+        for event in life.events
+    ]
+    own = [*enumerate(life.events, 2)]
+
+    report = check_partition(own[0][1].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
+    if verdict is Verdict.EXPLAINED:  # it was got 8 to 10 ms before
+        assert 8_000 <= report.late_us[0] <= 10_000

@@ -68,6 +68,19 @@ def test_a_fetch_without_an_answer_has_read_nothing(response: dict[str, Any] | N
     assert [event.response for event in fetches] == [response, {"acquired": ((0, 3, 1),), "lock_ms": 1000}]
 
 
+def test_a_fetch_that_may_have_thrown_for_another_partition_has_read_nothing() -> None:
+    """It was of two partitions, and nothing of this one makes acquire throw."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1)
+    request = {**(life.events[-1].request or {}), "partitions": 2}
+    life.events[-1] = life.events[-1]._replace(request=request, response={"error": "unknown_server_error"})
+    life.fetches(30, 2, "m1", 2, (0, 3, 1))
+
+    fetches = [event for event in found_of(life) if event.kind == "fetch"]
+
+    assert [(event.request or {})["read_to"] for event in fetches] == [-1, 3]
+
+
 def test_a_fetch_that_is_left_undecided_is_there() -> None:
     """A run has one: another fetch was at work meanwhile."""
     (checked,) = check(RUN.with_name("places") / "k431-undecided.jsonl.gz")
@@ -87,9 +100,10 @@ def test_what_was_appended_later_comes_later() -> None:
     life.appends(50, 0, 3)
     life.fetches(60, 2, "m1", 2, (0, 3, 1))
 
-    kinds = [event.kind for event in found_of(life)]
+    found = found_of(life)
 
-    assert kinds == ["verdict", "config", "initialize", "fetch", "log", "fetch"]
+    assert [event.kind for event in found] == ["verdict", "config", "initialize", "fetch", "log", "fetch"]
+    assert [(event.request or {}).get("read_to") for event in found if event.kind == "fetch"] == [-1, 3]
 
 
 def test_behind_what_does_not_fit_all_is_there_until_the_state_is_read() -> None:
@@ -112,6 +126,24 @@ def test_behind_what_does_not_fit_all_is_there_until_the_state_is_read() -> None
     assert [(event.request or {}).get("lost") for event in found if event.kind == "verdict"] == [None, "until_read"]
     reads = [(event.request or {}).get("read_to") for event in found if event.kind == "fetch"]
     assert reads == [None, None, 7]
+
+
+def test_a_session_that_is_closed_has_its_effect_while_it_is_handled() -> None:
+    """The event of what it releases says when that was; so do those of what comes before and after it."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(40, 4, "m1", 2)
+    life.events[-1] = life.events[-1]._replace(kind="close", request={}, response={})
+    life.writes(42, 101, (0, 0), (0, 3, 0, 1))
+    life.fetches(60, 2, "m2", 1, (0, 3, 2))
+
+    found = found_of(life)[1:]
+
+    assert [event.kind for event in found] == ["config", "initialize", "log", "fetch", "close", "write", "fetch"]
+    for event in found:
+        assert event.effect_us is not None
+        assert event.at_us is not None
+        assert event.at_us <= event.effect_us <= event.at_us + 4_000
 
 
 def batches_of(events: Iterable[Event]) -> list[AppendedBatch]:

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from sharestate.history import Event
+from sharestate.history import AppendedBatch, Event
 from sharestate.log_check import Verdict, verify
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import Allowed, Step, What, schedule
+from sharestate.log_check.visible_log import VisibleLog
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
 from tests.support.broker_logs import noted
+from tests.support.hand_made_events import HandMadeLife
 
 RUNS = Path(__file__).parents[2] / "data" / "broker-log"
 HOT = {"k440-hot.jsonl.gz": (10, 4, 1_134_939), "k440-hot-2.jsonl.gz": (8, 1, 1_870_063)}
@@ -27,12 +29,18 @@ With how many steps were moved, how many fetches left undecided, and the work; a
 
 
 class Log:
-    """Events of one share partition, each with its times. [ms]"""
+    """
+    Events of one share partition, each with its times. [ms]
+
+    Attributes:
+        wanted: How many records fetches want from now on. [records]
+    """
 
     def __init__(self) -> None:
         """Begin without events."""
         self.events: list[tuple[int, Event]] = []
         self._numbers: dict[str, int] = {}
+        self.wanted = 0
 
     def add(  # noqa: PLR0913 - the columns that differ
         self, kind: str, connection: str, taken: int, done: int, request: dict[str, Any], response: dict[str, Any]
@@ -63,7 +71,10 @@ class Log:
 
     def fetch(self, member: str, taken: int, done: int, *acquired: tuple[int, int, int]) -> None:
         """Add a fetch."""
-        self.add("fetch", member, taken, done, {}, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)})
+        request = {"max_records": self.wanted}
+        self.add(
+            "fetch", member, taken, done, request, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)}
+        )
 
     def acknowledge(self, member: str, taken: int, done: int, batch: tuple[int, int, int]) -> None:
         """Add an acknowledgement of a range with a type."""
@@ -80,9 +91,14 @@ class Log:
         """Add the state's being read: nothing is persisted."""
         self.add("initialize", "broker", taken, done, {}, {"start_offset": 0, "state_epoch": 0, "state_batches": ()})
 
+    def append(self, taken: int, first: int, last: int) -> None:
+        """Add a batch of the topic's log."""
+        self.add("log", "producer", taken, taken, {"batches": (AppendedBatch(first, last),)}, {})
+
     def in_order(self) -> list[Step]:
         """Return the steps in the order that follows from what was seen."""
-        return in_order(schedule(self.events)).steps
+        log = VisibleLog(event for _, event in self.events if event.kind == "log")
+        return in_order(schedule(self.events), log).steps
 
 
 def lines(steps: list[Step], *whats: What) -> list[int]:
@@ -102,6 +118,28 @@ def test_a_fetch_comes_after_the_write_that_has_released_what_it_acquires() -> N
 
     order = [(step.what, step.line) for step in steps]
     assert order.index((What.OUTCOME, 2)) < order.index((What.FETCH, 3))
+
+
+def test_an_acknowledgement_comes_before_its_write_which_says_nothing_of_records_that_it_renews() -> None:
+    """The line of the write is earlier, by 1 ms, and has the two records of five that were accepted."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    batch = AcknowledgementBatch(0, 4, (1, 1, 4, 4, 4))
+    log.add("acknowledge", "m1", 101, 130, {"batches": (batch,)}, {})
+    log.write(100, 102, 0, 2, (0, 1, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2]
+
+
+def test_the_requests_of_a_connection_come_in_order_from_the_number_0_on() -> None:
+    """A fetch was done 2 ms after the next request was taken, which acknowledges."""
+    life = HandMadeLife()
+    life.fetches(20, 4, "m1", 0, (0, 3, 1))
+    life.acknowledges(22, 5, "m1", 1, (0, 3, 1), None)
+
+    steps = in_order(schedule(enumerate(life.events))).steps
+
+    assert lines(steps, What.FETCH, What.ACKNOWLEDGE) == [1, 2]
 
 
 def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them() -> None:
@@ -170,7 +208,8 @@ def test_records_below_the_start_offset_are_not_counted() -> None:
     assert {step.allowed for step in log.in_order()} == {Allowed.NOTHING}
 
 
-def test_new_records_are_acquired_after_the_window_has_room() -> None:
+@pytest.mark.parametrize("acquired", [((5, 9, 1),), ((5, 6, 1), (7, 9, 1))], ids=["one batch", "two batches"])
+def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tuple[int, int, int], ...]) -> None:
     """The fetch seems to be done before the answer to the write that moves the SPSO; nothing was acquired before it."""
     log = Log()
     log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
@@ -178,12 +217,82 @@ def test_new_records_are_acquired_after_the_window_has_room() -> None:
     log.fetch("m1", 2, 3, (0, 4, 1))
     log.acknowledge("m1", 100, 101, (0, 4, 1))
     log.write(101, 104, 0, 5, (0, 4, 2, 1))
-    log.fetch("m2", 50, 103, (5, 9, 1))
+    log.fetch("m2", 50, 103, *acquired)
 
     steps = log.in_order()
 
     order = [(step.what, step.line) for step in steps]
     assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 5))
+
+
+def released(room: int) -> Log:
+    """Return a life in which two members have released what they had: ten records, and there are five more."""
+    log = Log()
+    log.add("config", "broker", 0, 0, {"max_record_locks": room}, {})
+    log.read(0, 1)
+    for first in (0, 5, 10):
+        log.append(2, first, first + 4)
+    log.fetch("m1", 3, 4, (0, 4, 1))
+    log.fetch("m2", 5, 6, (5, 9, 1))
+    log.wanted = 500
+    for member, first in (("m1", 0), ("m2", 5)):
+        log.acknowledge(member, 100, 101, (first, first + 4, 2))
+    for first in (0, 5):
+        log.write(101, 102, 0, 0, (first, first + 4, 0, 1))
+    return log
+
+
+def acquirers(log: Log) -> list[str | None]:
+    """Return who has acquired records again, or new ones, in order."""
+    return [step.event.member_id for step in log.in_order() if step.what is What.FETCH][2:]
+
+
+@pytest.mark.parametrize(
+    ("room", "order"),
+    [(10, ["m4", "m3"]), (11, ["m3", "m4"]), (15, ["m3", "m4"]), (16, ["m4", "m3"])],
+    ids=["full", "room for one", "room for five", "room for more"],
+)
+def test_a_fetch_that_has_got_all_that_there_was_room_for_passes_nothing_over(room: int, order: list[str]) -> None:
+    """It wanted 500 and has got five: where they did not fill the window, the next five were not available."""
+    log = released(room)
+    log.fetch("m3", 250, 260, (0, 4, 2))
+    log.fetch("m4", 250, 261, (5, 9, 2))
+
+    assert acquirers(log) == order
+
+
+def test_the_window_may_have_been_filled_by_a_fetch_at_the_same_time() -> None:
+    """A third has acquired the last records: if it came first, there was room for the five that the first has got."""
+    log = released(20)
+    log.fetch("m3", 250, 260, (0, 4, 2))
+    log.fetch("m4", 250, 261, (5, 9, 2))
+    log.fetch("m5", 250, 262, (10, 14, 1))
+
+    assert acquirers(log) == ["m3", "m4", "m5"]
+
+
+def test_of_two_places_for_a_fetch_that_passes_records_over_the_nearer_one_is_taken() -> None:
+    """It has come 6 ms after they were released, and 4 ms before they were taken; one that took others is no matter."""
+    log = released(20)
+    log.fetch("m3", 100, 105, (0, 4, 2))
+    log.fetch("m5", 100, 108, (10, 14, 1))
+    log.fetch("m4", 100, 112, (5, 9, 2))
+
+    assert acquirers(log) == ["m3", "m4", "m5"]
+
+
+def test_of_writes_that_count_each_other_the_one_that_was_sent_later_came_first() -> None:
+    """Both say that ten records are complete, and each has completed five: one was read late."""
+    log = Log()
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.fetch("m2", 4, 5, (5, 9, 1))
+    log.acknowledge("m1", 100, 101, (0, 4, 1))
+    log.acknowledge("m2", 100, 101, (5, 9, 1))
+    log.write(102, 103, 0, 10, (0, 4, 2, 1))
+    log.write(102, 103, 0, 10, (5, 9, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE) == [4, 3]
 
 
 def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:

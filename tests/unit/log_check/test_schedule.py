@@ -44,6 +44,17 @@ def test_a_fetch_does_not_wait_for_the_write_of_its_acknowledgements() -> None:
     assert 309_900 <= step.earliest_us <= step.at_us <= 404_000
 
 
+def test_a_fetch_that_was_not_woken_has_waited_as_long_as_it_would() -> None:
+    """It has got records of another share partition 100 ms after it was taken, and its answer came much later."""
+    life = HandMadeLife()
+    life.appends(0, 0, 3)
+    life.acknowledges(304.0, 621.8, "m1", 1, (0, 0, 1), None)
+    life.fetches(304.0, 621.8, "m1", 1)
+    life.writes(907.5, 255, (0, 1), (0, 0, 2, 1))
+
+    assert fetch_of(life).at_us == 404_000
+
+
 def test_a_fetch_that_waits_for_enough_bytes_is_done_when_they_are_there() -> None:
     """Its last record was appended long before; more that it has read was aborted, which its answer does not show."""
     life = HandMadeLife()
@@ -92,13 +103,23 @@ def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
     assert stop.at_us == 240_001
 
 
-def test_a_broker_has_not_stopped_where_another_one_leads() -> None:
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_broker_has_not_stopped_where_another_one_leads(number: int) -> None:
     """That numbers its own requests; the one before answers fetches until it has heard of it."""
     life = HandMadeLife()
     life.reads(10, 100, 0, leader=1)
     life.fetches(20, 100, "m1", 1)
     life.starts_again()
-    life.reads(9_300, 3, 0, leader=2)
+    life.reads(9_300, number, 0, leader=2)
+
+    assert [step for step in steps_of(life) if step.what is What.STOP] == []
+
+
+def test_the_first_request_of_a_broker_has_the_number_0() -> None:
+    """It has not stopped before that."""
+    life = HandMadeLife()
+    life.reads(10, 0, 0)
+    life.fetches(20, 100, "m1", 1)
 
     assert [step for step in steps_of(life) if step.what is What.STOP] == []
 

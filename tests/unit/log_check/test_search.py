@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from sharestate.history import Header, Order
-from sharestate.log_check import Verdict, verify
-from sharestate.log_check.budget import Budget
+from sharestate.log_check import PartitionReport, Verdict, verify
+from sharestate.log_check.budget import Budget, Part
 from sharestate.log_check.verify import check_partition
 from tests.support.broker_logs import noted
 from tests.support.hand_made_events import HandMadeLife
@@ -129,6 +131,28 @@ def test_a_move_proves_nothing_of_the_records_in_flight(*, accepted: int, verdic
     assert [finding.verdict for finding in report.findings] == [verdict]
 
 
+@pytest.mark.parametrize(("accepted", "verdict"), [(3, Verdict.BOUND_REACHED), (4, Verdict.CONTRADICTION)])
+def test_a_move_proves_nothing_until_the_last_of_the_records_is_passed(*, accepted: int, verdict: Verdict) -> None:
+    """They were in flight as steps were moved, and for long after that."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(60, 2, "m1", 1)
+    life.fetches(63, 2, "m2", 1, (0, 3, 1))
+    for number in range(20):
+        life.fetches(100 + 20 * number, 10, "m1", 2 + number)
+    life.acknowledges(600, 5, "m2", 2, (0, accepted - 1, 1), None)
+    each = [(offset, offset, 2, 1) for offset in range(accepted)]
+    life.writes(602, 101, (0, accepted), *([(0, 3, 2, 1)] if accepted > 3 else each))
+    life.fetches(800, 2, "m3", 1, (3, 3, 2))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.moves == 1
+    assert [finding.verdict for finding in report.findings] == [verdict]
+
+
 @pytest.mark.parametrize(("most", "verdict"), [(0, Verdict.BOUND_REACHED), (1, Verdict.CONTRADICTION)])
 def test_ways_to_read_that_are_left_untried_prove_nothing(
     most: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
@@ -227,3 +251,81 @@ def test_steps_that_are_too_far_back_to_be_moved_prove_nothing(appended: int, ve
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
 
     assert report.verdict is verdict
+
+
+@pytest.mark.parametrize(("appended", "verdict"), [(10, Verdict.CONTRADICTION), (11, Verdict.BOUND_REACHED)])
+def test_steps_that_are_too_far_ahead_to_be_moved_prove_nothing(appended: int, verdict: Verdict) -> None:
+    """A fetch has acquired what another member holds; a third got nothing later, of eleven steps after it the last."""
+    life = HandMadeLife()
+    life.reads(1, 100, 0)
+    life.appends(2, 0, 3)
+    life.fetches(4, 1, "m1", 1, (0, 3, 1))
+    life.fetches(100, 2, "m2", 1, (0, 3, 2))
+    life.fetches(101, 12, "m3", 1)
+    for number in range(appended):
+        life.appends(102 + number / 2, 4 + number, 4 + number)
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict
+
+
+def test_a_fetch_without_records_may_have_looked_before_some_came() -> None:
+    """It was answered 2 ms after they were appended: that is no other order, as it changes nothing."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.fetches(20, 5, "m1", 1)
+    life.appends(22, 0, 3)
+    life.fetches(40, 2, "m2", 1, (0, 3, 1))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert (report.verdict, report.moves) == (Verdict.EXPLAINED, 0)
+    assert (report.explained.empty_fetches, report.explained.undecided_fetches) == (1, 0)
+
+
+class CutShort(Budget):
+    """
+    A budget with enough of everything, but for how often what is left of a part of it is looked at.
+
+    Args:
+        looks: After how many of them nothing is left of any part.
+    """
+
+    def __init__(self, looks: int) -> None:
+        """Begin with nothing spent."""
+        super().__init__(10**9)
+        self.looks = looks
+
+    def has_spent(self, part: Part) -> bool:
+        """Return whether it was looked at too often."""
+        self.looks -= 1
+        return self.looks < 0 or super().has_spent(part)
+
+
+def cut_short(looks: int) -> PartitionReport:
+    """Return the report on a fetch that has acquired what another member holds, while a third got nothing."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(300, 20, "m2", 1, (0, 3, 2))
+    life.fetches(305, 20, "m3", 1)
+    own = [*enumerate(life.events, 2)]
+    header = Header(order=Order.ARRIVAL)
+    return check_partition(life.events[0].key, own, "history.jsonl", header, CutShort(looks)).report
+
+
+def test_as_long_as_orders_are_left_untried_nothing_is_proved() -> None:
+    """The more of them may be tried, the more are, one after the other; what contradicts goes on to do so."""
+    reports = [cut_short(looks) for looks in range(70)]
+
+    verdicts = [report.verdict for report in reports]
+    proved = verdicts.index(Verdict.CONTRADICTION)
+    assert set(verdicts[:proved]) == {Verdict.BOUND_REACHED}
+    assert set(verdicts[proved:]) == {Verdict.CONTRADICTION}
+    found = [re.search(r" ([0-9]+) orders were tried", report.findings[0].reason) for report in reports[:proved]]
+    tried = [0 if each is None else int(each[1]) for each in found]
+    assert {after - before for before, after in pairwise(tried)} == {0, 1}

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from itertools import combinations
 from typing import Any
 
 import pytest
 
-from sharestate.history import AppendedBatch, Event
+from sharestate.history import AppendedBatch, Event, Header, Order
+from sharestate.log_check import Verdict
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.partition_events import Located
 from sharestate.log_check.settings_evidence import MOST_TRIED, NEEDED, doubt
 from sharestate.log_check.unanswered import unanswered_fetch
+from sharestate.log_check.verify import check_partition
 from sharestate.values.records import AcquiredRecords
 from sharestate.values.requests import StateBatch
+from tests.support.hand_made_events import HandMadeLife
 
 KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
 
@@ -164,6 +170,23 @@ def test_two_settings_at_once() -> None:
     )
 
 
+def test_each_two_settings_are_tried_together_once() -> None:
+    """Then all of them, and no value that is assumed."""
+    life = Life("auto_offset_reset", "delivery_count_limit", "max_record_locks")
+    life.initialize(-1)
+    life.fetch((0, 4, 3))
+    life.write((0, 4, 0, 3))
+    stop = life.fetch()
+    life.fill()
+    ones = {"auto_offset_reset": "earliest", "delivery_count_limit": 3, "max_record_locks": 100}
+
+    assert life.doubt(stop) is None
+    assert life.tried[:3] == [{name: value} for name, value in ones.items()]
+    assert life.tried[3:6] == [dict(each) for each in combinations(ones.items(), 2)]
+    assert life.tried[6] == ones
+    assert all(len(tried) == 1 for tried in life.tried[7:])
+
+
 @pytest.mark.parametrize(
     ("left", "gain", "is_doubted"), [(100, 9, False), (100, 10, True), (3, 3, True), (3, 2, False)]
 )
@@ -205,6 +228,22 @@ def test_a_connection_whose_loss_was_noticed_late_counts() -> None:
     assert doubt(life.events, stop, 7, explains) is not None
     assert lost in looked_at
     assert sum(event.kind == "acknowledge" for event in looked_at) == 4 * NEEDED  # others count nothing
+
+
+def test_where_few_events_come_after_all_of_them_count() -> None:
+    """The last one may be what shows that another value explains more."""
+    life = Life("auto_offset_reset")
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1))
+    last = life.write((0, 4, 2, 1))
+    looked_at: list[Event] = []
+
+    def explains(events: list[Located]) -> int:
+        looked_at.extend(event for _, event in events)
+        return 8
+
+    assert doubt(life.events, stop, 7, explains) is not None
+    assert looked_at[-1] == last
 
 
 def test_settings_that_events_are_about_are_tried() -> None:
@@ -260,3 +299,26 @@ def test_what_an_unanswered_fetch_has_acquired_is_not_known() -> None:
         "the fetch in request.log:891 was answered with an error, so it is not known what it has acquired"
     )
     assert unanswered_fetch(life.events, later) is None
+
+
+def test_trying_other_settings_may_cost_more_the_more_events_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """27 events are enough for that without what any share partition may cost."""
+    monkeypatch.setattr(import_module("sharestate.log_check.verify"), "LEAST_WORK", 0)  # the package has a function
+    life = HandMadeLife()
+    settings = {**(life.events[0].request or {}), "auto_offset_reset": "latest", "assumed": ("auto_offset_reset",)}
+    life.events[0] = life.events[0]._replace(request=settings)
+    life.appends(1, 0, 0)
+    life.reads(10, 100, -1)
+    for offset in range(12):
+        life.fetches(50 + 50 * offset, 2, "m1", 1 + offset, (offset, offset, 1))
+        life.appends(60 + 50 * offset, offset + 1, offset + 1)
+    own = [*enumerate(life.events, 2)]
+
+    header = Header(order=Order.ARRIVAL)
+    report = check_partition(life.events[0].key, own, "history.jsonl", header, Budget(20_000)).report
+
+    assert report.verdict is Verdict.NOT_CHECKED
+    assert report.findings[0].reason == (
+        "the group's settings are not known: auto_offset_reset latest are assumed, but with auto_offset_reset earliest"
+        " more is explained"
+    )

@@ -228,6 +228,19 @@ def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None
     assert f"{path}:1" in checked.output
 
 
+def test_a_history_in_causal_order_ends_with_exit_code_2(tmp_path: Path) -> None:
+    """Its order was found already: the message says so, and nothing is checked."""
+    path = tmp_path / "history.jsonl"
+    with create_history(path, Header(order=Order.CAUSAL)) as file:
+        file.write([])
+
+    checked = log("verify", path)
+
+    assert (checked.exit_code, checked.stdout) == (2, "")
+    assert str(path) in checked.output
+    assert "its events are in causal order: there is nothing to look for" in checked.output
+
+
 def test_a_budget_that_is_spent_at_once_is_no_error() -> None:
     """What is left after the steps were ordered may be too little for the first of them."""
     events = imported_of(GROUP, has_properties=False)
