@@ -33,7 +33,7 @@ def test_names_of_topics_may_come_with_the_events(tmp_path: Path, suffix: str) -
     with open_history(path) as history:
         read = history.header
     assert read.topics == {"id-1": "orders", "id-2": "payments", "id-3": "refunds"}
-    assert (read.source, read.created_ms, read.lacks) == ("here", 7, {"write", "log"})
+    assert (read.source, read.created_ms, read.lacks) == ("here", 7, frozenset({"write", "log"}))
 
 
 @pytest.mark.parametrize(
