@@ -13,16 +13,13 @@ from sharestate.broker_log.imported_events import Handler, ImportedEvents, Key
 from sharestate.broker_log.leaders import Leaders
 from sharestate.broker_log.lines import LoggedRequest
 from sharestate.broker_log.sessions import TopicPartition, entries, error_of
-from sharestate.persister.protocol import RETRIABLE
+from sharestate.persister.protocol import MAX_ATTEMPTS, RETRIABLE
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import PROFILES
 from sharestate.values.requests import StateBatch
 
 _STATE_BATCH: Final = itemgetter("firstOffset", "lastOffset", "deliveryState", "deliveryCount")
 _new_state_batch = partial(new_tuple, StateBatch)
-
-_ATTEMPTS: Final = 5
-"""How often a leader tries (PersisterStateManager.MAX_FIND_COORD_ATTEMPTS). [attempts]"""
 
 _MOST_TRIED: Final = 10_000
 """How many writes are remembered that may be tried again, the last ones. [writes]"""
@@ -127,7 +124,7 @@ class StateRequests:
                 continue
             attempted = key, asked["leaderEpoch"], batches
             tried = self._tried.pop(attempted, None) or _Tried(logged, entry)
-            if code in RETRIABLE and tried.attempts < _ATTEMPTS:
+            if code in RETRIABLE and tried.attempts < MAX_ATTEMPTS:
                 self._try_again(attempted, tried)
                 continue
             if not code:

@@ -41,6 +41,14 @@ RETRIABLE: Final = frozenset(
 )
 """The codes after which a persister that asks share coordinators looks for another one, and asks again."""
 
+MAX_ATTEMPTS: Final = 5
+"""
+How many answers with such a code there may be, of a look-up and of a request each. [attempts]
+
+Source:
+    PersisterStateManager.MAX_FIND_COORD_ATTEMPTS (Kafka 4.4).
+"""
+
 
 class Persister(Protocol):
     """

@@ -549,10 +549,10 @@ def left_open(read: Callable[[], object]) -> list[str]:
     return [str(each.message) for each in told]
 
 
-@pytest.mark.parametrize("text", ["", "{}\n"], ids=["empty", "no header"])
-def test_a_file_that_is_no_history_is_closed(tmp_path: Path, text: str) -> None:
-    """It is refused at its first line."""
-    path = tmp_path / "history.jsonl"
+@pytest.mark.parametrize(("suffix", "text"), [("", ""), ("", "{}\n"), (".gz", "{}\n")])
+def test_a_file_that_is_no_history_is_closed(tmp_path: Path, suffix: str, text: str) -> None:
+    """It is refused at its first line: it is empty, has no header, or is not compressed as its name says."""
+    path = tmp_path / f"history.jsonl{suffix}"
     path.write_text(text)
 
     def read() -> None:

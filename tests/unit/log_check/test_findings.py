@@ -11,7 +11,7 @@ from sharestate.history import Header, Order
 from sharestate.log_check import PartitionReport, Verdict
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import check_partition
-from tests.support.hand_made_events import HandMadeLife
+from tests.support.hand_made_events import HandMadeLife, begun_in_the_middle, thrown
 
 FILE: Final = "history.jsonl"
 FIRST_LINE: Final = 2
@@ -47,16 +47,6 @@ def acquired_twice() -> HandMadeLife:
     return life
 
 
-def begun_in_the_middle() -> HandMadeLife:
-    """Return a life of which two requests came before the state was read."""
-    life = HandMadeLife()
-    life.appends(0, 0, 19)
-    life.acknowledges(10, 5, "m1", 7, (0, 4, 1), None)
-    life.writes(11, 100, (5, 0), (0, 4, 2, 1))
-    life.reads(2_000, 101, 5)
-    return life
-
-
 def never_read() -> HandMadeLife:
     """Return a life whose state was never read."""
     life = HandMadeLife()
@@ -82,21 +72,6 @@ def locked_otherwise() -> HandMadeLife:
     for number in (2, 3):
         life.fetches(100 * number, 90, "m1", number)
     life.events[-2] = life.events[-2]._replace(response={"acquired": (), "lock_ms": 7_000})
-    return life
-
-
-def thrown() -> HandMadeLife:
-    """Return a life with B7: the log start is past a batch that was split as the rest of it is released."""
-    life = HandMadeLife()
-    life.reads(10, 100, 0)
-    life.appends(12, 0, 9)
-    life.appends(13, 10, 19)
-    life.fetches(20, 2, "m1", 1, (0, 9, 1))
-    life.acknowledges(30, 3, "m1", 2, (0, 4, 1), None)
-    life.writes(31, 101, (0, 5), *((offset, offset, 2, 1) for offset in range(5)))
-    life.deletes(100, 15)
-    life.loses(200, "m1")
-    life.writes(210, 102, (15, 0), *((offset, offset, 4, 1) for offset in range(5, 10)))
     return life
 
 

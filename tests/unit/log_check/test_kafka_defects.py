@@ -16,7 +16,7 @@ from sharestate import (
 from sharestate.history import Header, Order
 from sharestate.log_check import Verdict
 from sharestate.log_check.verify import check_partition
-from tests.support.hand_made_events import HandMadeLife
+from tests.support.hand_made_events import thrown
 
 KEY = SharePartitionKey(group_id="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
 
@@ -45,16 +45,7 @@ def test_the_spso_stays_where_it_is_when_the_advance_throws() -> None:
 @pytest.mark.parametrize("is_followed", [False, True])
 def test_what_does_not_fit_after_a_defect_belongs_to_it(*, is_followed: bool) -> None:
     """It has no finding of its own, and is not checked until the state is read again."""
-    life = HandMadeLife()
-    life.reads(10, 100, 0)
-    life.appends(12, 0, 9)
-    life.appends(13, 10, 19)
-    life.fetches(20, 2, "m1", 1, (0, 9, 1))
-    life.acknowledges(30, 3, "m1", 2, (0, 4, 1), None)
-    life.writes(31, 101, (0, 5), *((offset, offset, 2, 1) for offset in range(5)))
-    life.deletes(100, 15)
-    life.loses(200, "m1")
-    life.writes(210, 102, (15, 0), *((offset, offset, 4, 1) for offset in range(5, 10)))
+    life = thrown()
     if is_followed:
         life.fetches(2_000, 2, "m2", 1, (17, 19, 3))
     life.reads(5_000, 103, 15)

@@ -6,7 +6,7 @@ import pytest
 
 from sharestate.history import Header, Order
 from sharestate.log_check.verify import Verdict, check_partition
-from tests.support.hand_made_events import HandMadeLife
+from tests.support.hand_made_events import HandMadeLife, begun_in_the_middle
 
 
 def test_events_are_counted_and_not_their_steps() -> None:
@@ -26,11 +26,7 @@ def test_events_are_counted_and_not_their_steps() -> None:
 
 def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
     """The log begins in the middle of a life: what is read later is checked, and the verdict says what was not."""
-    life = HandMadeLife()
-    life.appends(0, 0, 19)
-    life.acknowledges(10, 5, "m1", 7, (0, 4, 1), None)
-    life.writes(11, 100, (5, 0), (0, 4, 2, 1))
-    life.reads(2_000, 101, 5)
+    life = begun_in_the_middle()
     life.fetches(2_010, 1, "m1", 8, (5, 19, 1))
 
     report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report

@@ -26,7 +26,7 @@ from sharestate.broker.server.faults import STATE_APIS
 from sharestate.broker.server.record_batches import to_wire
 from sharestate.json_lines import Json, write_json
 from sharestate.persister.kafka.frames import Fields
-from sharestate.persister.protocol import RETRIABLE
+from sharestate.persister.protocol import MAX_ATTEMPTS, RETRIABLE
 from sharestate.persister.requests import Parameters, Result
 from sharestate.values.records import ControlType
 from sharestate.values.requests import StateBatch
@@ -35,9 +35,6 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _NAMED: Final = {api.name: (key, re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).upper()) for key, api in ANNOUNCED.items()}
 """The key of each API, and its name in ApiKeys, by its other name."""
-
-_ATTEMPTS: Final = 5
-"""How often it tries, until its leader learns that it has failed (PersisterStateManager, Kafka 4.4). [attempts]"""
 
 _GROUP: Final = 32
 """The type of resource whose configs are those of a group (ConfigResource.Type)."""
@@ -168,7 +165,7 @@ class RequestLogWriter:
         def answered(result: Result[Any]) -> None:
             codes = {part.error_code for topic in result.topics for part in topic.partitions}
             is_tried_again = api == "WriteShareGroupState" and not codes.isdisjoint(RETRIABLE)
-            for _ in range(_ATTEMPTS if is_tried_again else 1):
+            for _ in range(MAX_ATTEMPTS if is_tried_again else 1):
                 self._stored += 1
                 at_us = max(asked_us, self._stored_us)
                 sent = _Open(api, version, self._stored, self._persister, logged, at_us)

@@ -30,7 +30,7 @@ from sharestate.persister.kafka.connection import Connection, ConnectionLimits
 from sharestate.persister.kafka.frames import MAX_TEXT_BYTES, Fields, request_frame
 from sharestate.persister.kafka.security import Address, Security
 from sharestate.persister.kafka.state_requests import STATE_REQUESTS, find_coordinator
-from sharestate.persister.protocol import RETRIABLE
+from sharestate.persister.protocol import MAX_ATTEMPTS, RETRIABLE
 from sharestate.persister.requests import (
     Parameters,
     PartitionErrorData,
@@ -43,9 +43,6 @@ from sharestate.values.records import SharePartitionKey
 
 Reorder: TypeAlias = Literal["never", "as-kafka"]
 """Whether a write that is retried may be overtaken by a later one of its share partition."""
-
-MAX_ATTEMPTS: Final = 5
-"""How many answers with such a code there may be, of a look-up and of a request each (MAX_FIND_COORD_ATTEMPTS)."""
 
 MAX_BACKOFF_MS: Final = 30_000
 """The longest time between two attempts. [ms]"""
