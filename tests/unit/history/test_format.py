@@ -20,7 +20,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharestate import StateBatch
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.errors import MalformedInputError
 from sharestate.history import (
@@ -32,25 +31,15 @@ from sharestate.history import (
     create_history,
     open_history,
 )
-from sharestate.history.arrow import EVENT_SCHEMA, EventDecoder, encode_events, expect_columns
-from sharestate.history.columns import EVENT_COLUMNS, MAY_LACK
+from sharestate.history.arrow import EventDecoder, encode_events
+from sharestate.history.columns import EVENT_COLUMNS
 from sharestate.history.events import read_event, write_event
 from sharestate.history.files import parquet_files
 from sharestate.history.json_files import JsonHistory
-from sharestate.history.parquet_files import ParquetHistoryFile, ParquetRows
+from sharestate.history.parquet_files import ParquetRows
 from sharestate.json_lines import Json
+from tests.support.history_files import HEADER, KEY, LINE, refused
 
-KEY = ("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0)
-LINE: dict[str, Any] = {
-    "group_id": "g",
-    "topic_id": "dGhlIHRvcGljJ3MgaWQhIQ",
-    "partition": 0,
-    "seq": 0,
-    "at_us": 5,
-    "kind": "log_start",
-    "request": {"offset": 3},
-}
-HEADER = {"sharestate_history": 2, "order": "causal"}
 FORMATS = [".jsonl", ".jsonl.gz", ".parquet"]
 
 
@@ -196,13 +185,6 @@ def test_a_file_says_how_much_of_it_was_read(tmp_path: Path, suffix: str) -> Non
     assert history.position == history.size > 0
 
 
-def refused(path: Path) -> HistoryError:
-    """Return the error with which reading *path* ends."""
-    with pytest.raises(HistoryError) as caught:
-        list(open_history(path))
-    return caught.value
-
-
 def lines(tmp_path: Path, *values: Json) -> Path:
     """Write *values* as JSON lines."""
     path = tmp_path / "history.jsonl"
@@ -324,135 +306,6 @@ def test_an_unknown_version_is_refused(tmp_path: Path, header: Json) -> None:
     assert "sharestate_history" in refused(other).field or header == LINE
 
 
-def test_a_column_of_another_type_is_refused(tmp_path: Path) -> None:
-    """A Parquet file with a column of another type is refused with its name."""
-    path = tmp_path / "history.parquet"
-    with create_history(path) as file:
-        file.write([read_event(LINE)])
-    table = pq.read_table(path)
-    index = table.schema.get_field_index("seq")
-    pq.write_table(table.set_column(index, "seq", table["seq"].cast(pa.int32())), path)
-
-    error = refused(path)
-
-    assert (error.field, error.message) == ("seq", "expected int64, got int32")
-
-
-@pytest.mark.parametrize("type_", [pa.int64(), pa.list_(pa.string())])
-def test_text_is_text_of_any_width(type_: pa.DataType) -> None:
-    """Whatever else stands in its place is refused, and so is what is no list where one has to be."""
-    at = EVENT_SCHEMA.get_field_index("member_id")
-    for text in (pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
-        expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", text)))
-    with pytest.raises(HistoryError) as caught:
-        expect_columns(EVENT_SCHEMA.set(at, pa.field("member_id", type_)))
-    assert (caught.value.field, caught.value.message) == ("member_id", f"expected string, got {type_}")
-
-    at = EVENT_SCHEMA.get_field_index("request")
-    request = EVENT_SCHEMA.field(at).type
-    fields = [pa.field(field.name, pa.int64() if field.name == "batches" else field.type) for field in request]
-    with pytest.raises(HistoryError, match=r"request\.batches: expected list<.*, got int64"):
-        expect_columns(EVENT_SCHEMA.set(at, pa.field("request", pa.struct(fields))))
-
-
-def test_lists_are_lists_of_any_length() -> None:
-    """Arrow has two types for them, of which other writers choose the one with 64 bits."""
-    batch = encode_events([read_event({**LINE, "kind": "log", "request": {"batches": [[0, 4], [5, 9]]}})])
-    request = batch.column("request")
-    fields = [
-        pa.field(each.name, pa.large_list(each.type.value_type) if pa.types.is_list(each.type) else each.type)
-        for each in request.type
-    ]
-    large = pa.RecordBatch.from_arrays(
-        [request.cast(pa.struct(fields)) if name == "request" else batch.column(name) for name in batch.schema.names],
-        names=batch.schema.names,
-    )
-
-    expect_columns(large.schema)
-
-    assert list(EventDecoder().decode(large)) == list(EventDecoder().decode(batch))
-
-
-def test_of_what_a_file_may_lack_and_may_not_the_latter_is_missed() -> None:
-    """Columns that came to the format later may be missing; the others may not, wherever they stand."""
-    lacking = pa.schema([field for field in EVENT_SCHEMA if field.name not in {each.name for each in MAY_LACK}])
-    expect_columns(lacking)
-
-    for name in lacking.names:
-        with pytest.raises(HistoryError) as caught:
-            expect_columns(pa.schema([field for field in lacking if field.name != name]))
-
-        assert (caught.value.field, caught.value.message) == (name, "the column is missing")
-
-
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ([], "the column is missing"),
-        ([pa.field("offset", pa.int32())], "expected int64, got int32"),
-        ([pa.field("offset", pa.string())], "expected int64, got string"),
-        ([pa.field("offset", pa.list_(pa.int64()))], "expected int64, got list<item: int64>"),
-    ],
-)
-def test_a_field_of_a_struct_is_missed(fields: list[pa.Field], problem: str) -> None:
-    """So is one of another type: by its name, with that of the struct."""
-    at = EVENT_SCHEMA.get_field_index("request")
-    others = [field for field in EVENT_SCHEMA.field(at).type if field.name != "offset"]
-
-    with pytest.raises(HistoryError) as caught:
-        expect_columns(EVENT_SCHEMA.set(at, pa.field("request", pa.struct([*others, *fields]))))
-
-    assert (caught.value.field, caught.value.message) == ("request.offset", problem)
-
-
-@pytest.mark.parametrize(
-    ("event", "field"),
-    [
-        ({"kind": "log_start", "request": {"offset": None}}, "request.offset"),
-        ({"kind": "log_start", "request": None}, "request"),
-        ({"kind": "close", "request": {}, "response": {"error": "oops"}}, "response.error"),
-        ({"kind": "fetch", "request": {}, "response": {"lock_ms": 5}}, "response.acquired"),
-        ({"kind": "nothing", "request": None}, "kind"),
-    ],
-)
-def test_a_malformed_row_is_refused_at_its_place(tmp_path: Path, event: dict[str, Any], field: str) -> None:
-    """A row of Parquet with a wrong name or a null where there may be none is refused with its number."""
-    good = encode_events([read_event(LINE)]).to_pylist()[0]
-    rows = [good, {**good, "seq": 1, **event}]
-    path = tmp_path / "history.parquet"
-    table = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA.with_metadata({"sharestate_history": json.dumps(HEADER)}))
-    pq.write_table(table, path)
-
-    error = refused(path)
-
-    assert (error.line, error.field) == (2, field)
-
-
-def test_rows_are_counted_across_record_batches() -> None:
-    """A row of a later batch has the number that it has in the file; the first of several is named."""
-    good = encode_events([read_event({**LINE, "seq": seq}) for seq in range(3)])
-    kinds = pa.array(["log_start", "nothing", "nothing"])
-    decoder = EventDecoder("a file")
-    assert len(list(decoder.decode(good))) == 3
-
-    with pytest.raises(HistoryError) as caught:
-        list(decoder.decode(good.set_column(good.schema.get_field_index("kind"), "kind", kinds)))
-
-    assert (caught.value.line, caught.value.field) == (5, "kind")
-
-
-def test_a_record_batch_follows_the_events_before_it(tmp_path: Path) -> None:
-    """A file has events and record batches in the order in which they were written."""
-    path = tmp_path / "history.parquet"
-    first, second, third = (read_event({**LINE, "seq": seq}) for seq in range(3))
-    with ParquetHistoryFile(path, Header()) as file:
-        file.write([first])
-        file.write_batch(encode_events([second]))
-        file.write([third])
-
-    assert list(open_history(path)) == [first, second, third]
-
-
 def test_rows_can_be_read_once_their_files_are_closed(tmp_path: Path) -> None:
     """Whoever has written them may still be there."""
     file = ParquetRows(tmp_path / "rows")
@@ -462,50 +315,6 @@ def test_rows_can_be_read_once_their_files_are_closed(tmp_path: Path) -> None:
 
     (row,) = pq.read_table(tmp_path / "rows" / "kind=metric" / "part-0.parquet").to_pylist()
     assert (row["seq"], row["at_us"], row["name"], row["value"]) == (1, 2, "locks_expired", 5)
-
-
-def test_a_null_in_a_list_is_refused_at_its_place(tmp_path: Path) -> None:
-    """Rows that have none, and events without the list, are no reason to refuse what comes before it."""
-    good = encode_events([read_event(LINE)]).to_pylist()[0]
-    fetch = {**good, "kind": "fetch", "request": {}}
-    ranges = [{"first_offset": 0, "last_offset": last, "delivery_count": 1} for last in (4, None)]
-    responses = [{"acquired": ranges[:1]}, {"error": "unknown_server_error"}, {"acquired": ranges}]
-    rows = [good, *({**fetch, "seq": seq, "response": response} for seq, response in enumerate(responses, 1))]
-    path = tmp_path / "history.parquet"
-    table = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA.with_metadata({"sharestate_history": json.dumps(HEADER)}))
-    pq.write_table(table, path)
-
-    error = refused(path)
-
-    assert (error.line, error.field, error.message) == (4, "response.acquired[].last_offset", "null")
-
-
-def test_a_wrong_name_in_a_list_is_refused_at_its_place(tmp_path: Path) -> None:
-    """A list that is null, empty or has no names does not hide the one after it that has a wrong one."""
-    good = encode_events([read_event(LINE)]).to_pylist()[0]
-    batch = {"first_offset": 0, "last_offset": 0}
-    requests = [{"batches": []}, {"batches": [batch]}, {"batches": [batch, {**batch, "control": "begin"}]}]
-    rows = [good, *({**good, "kind": "fetch", "seq": seq, "request": each} for seq, each in enumerate(requests, 1))]
-    path = tmp_path / "history.parquet"
-    table = pa.Table.from_pylist(rows, schema=EVENT_SCHEMA.with_metadata({"sharestate_history": json.dumps(HEADER)}))
-    pq.write_table(table, path)
-
-    error = refused(path)
-
-    assert (error.line, error.field) == (4, "request.batches[].control")
-    assert re.search("abort, commit.*begin", error.message or "")
-
-
-def test_state_batches_are_those_of_their_writes() -> None:
-    """Also in a part of a record batch, whose columns share the memory of the whole."""
-    batches = [StateBatch(at, at, 2, 1) for at in range(9)]
-    head = {"start_offset": 0, "delivery_complete_count": 0, "state_epoch": 0, "leader_epoch": 0}
-    written = [
-        Event.of(KEY, seq, "write", request={**head, "state_batches": tuple(batches[3 * seq : 3 * seq + 3])})
-        for seq in range(3)
-    ]
-
-    assert [*EventDecoder().decode(encode_events(written).slice(1))] == written[1:]
 
 
 def test_without_the_extra_there_is_no_parquet(monkeypatch: pytest.MonkeyPatch) -> None:

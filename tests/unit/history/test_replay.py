@@ -16,8 +16,7 @@ from sharestate import (
 )
 from sharestate.errors import MalformedInputError
 from sharestate.history import OUTPUTS, AppendedBatch, Event, HistoryOrderError, OutputRow, Replay
-from sharestate.history.synthetic import SyntheticHistory
-from tests.support.replayed_life import CONFIG, KEY, LOCK_MS, NOTHING, Life
+from tests.support.replayed_life import KEY, LOCK_MS, NOTHING, Life
 
 
 def differences(rows: list[OutputRow]) -> list[tuple[Any, ...]]:
@@ -492,78 +491,6 @@ def test_only_the_outputs_that_are_asked_for_are_made() -> None:
     rows += replay.finish()
 
     assert rows == []
-
-
-# ---- going on later
-
-
-@pytest.mark.parametrize("cut", range(9))
-def test_a_replay_goes_on_where_another_has_stopped(cut: int) -> None:
-    """A replay that is restored after any event makes the rows that the first one would have made."""
-    events: list[tuple[str, int, dict[str, Any] | None, dict[str, Any] | None]] = [
-        ("config", 0, {"isolation": "read_committed", "auto_offset_reset": "earliest"}, None),
-        (
-            "log",
-            0,
-            {"batches": (AppendedBatch(0, 4, 9, transactional=True), AppendedBatch(5, 5, 9, None, "abort"))},
-            None,
-        ),
-        ("log", 0, {"batches": (AppendedBatch(6, 9), AppendedBatch(10, 10, 8, transactional=True))}, None),
-        ("initialize", 0, {"leader_epoch": 7}, {**NOTHING, "start_offset": -1}),
-        ("fetch", 1, {}, {"acquired": (AcquiredRecords(5, 9, 1),)}),
-        ("acknowledge", 2, {"batches": (AcknowledgementBatch(6, 9, (2,)),)}, {}),
-        ("log", 3, {"batches": (AppendedBatch(11, 11, 8, None, "abort"),)}, None),
-        ("fetch", 4, {}, {"acquired": (AcquiredRecords(11, 11, 1),)}),
-        ("close", LOCK_MS + 5, None, {}),
-    ]
-
-    def rows_of(replay: Replay, first: int, last: int) -> list[OutputRow]:
-        rows = []
-        for seq, (kind, at_ms, request, response) in list(enumerate(events))[first:last]:
-            event = Event.of(KEY, seq, kind, at_us=at_ms * 1000, member_id="m1", request=request, response=response)
-            rows += replay.apply(event)
-        return rows
-
-    everything = frozenset(OUTPUTS)
-    whole = Replay(KEY, profile=KAFKA_4_3, config=CONFIG, outputs=everything)
-    expected = rows_of(whole, 0, 9)
-    first = Replay(KEY, profile=KAFKA_4_3, config=CONFIG, outputs=everything)
-    earlier = rows_of(first, 0, cut)
-    second = Replay.restore(first.state(), outputs=everything)
-
-    assert earlier + rows_of(second, cut, 9) == expected
-    assert second.finish() == whole.finish()
-
-
-@pytest.mark.parametrize("every", [50, 189])
-def test_ranges_do_not_show_where_a_replay_was_restored(every: int) -> None:
-    """A replay that is restored again and again makes transitions of the same ranges as one that never was."""
-    events = list(SyntheticHistory(share_partitions=1, events=800, seed=5))
-    everything = frozenset(OUTPUTS)
-    whole = Replay(events[0].key, outputs=everything)
-    expected = [row for event in events for row in whole.apply(event)]
-
-    replay = Replay(events[0].key, outputs=everything)
-    rows = []
-    for event in events:
-        if event.seq % every == 0:
-            replay = Replay.restore(replay.state(), outputs=everything)
-        rows += replay.apply(event)
-
-    assert rows == expected
-
-
-def test_dead_letters_are_answered_after_a_replay_was_restored() -> None:
-    """The queue was given records before; the answer comes to the replay that goes on."""
-    life = Life(profile=KAFKA_4_4)
-    life.add("config", 0, {"dlq_topic": "dlq"})
-    life.fetch(0, 0, 0)
-    life.acknowledge(1, 0, 0, 3)
-    assert life.write(2, (0, 0, 3, 1)) == [("dead_letter", 0, 0, 1, "client_reject")]
-    life.replay = Replay.restore(life.replay.state(), outputs=frozenset(OUTPUTS))
-
-    letter = {"first": 0, "last": 0, "delivery_count": 1, "cause": "client_reject"}
-    assert life.add("dead_letter", 3, letter)[0][0] == "write"
 
 
 def test_the_snapshot_is_the_share_partition_at_the_end() -> None:
