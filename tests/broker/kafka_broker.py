@@ -29,6 +29,8 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v13.response import MetadataResponse
 from kio.static.protocol import RequestPayload
 
 from sharestate.coordinator.wire import topic_id_text
@@ -283,7 +285,11 @@ class KafkaBroker:
     def create_topic(
         self, name: str, partitions: int, config: Mapping[str, str] = MappingProxyType({}), replicas: int = 1
     ) -> str:
-        """Create a topic, and return its id."""
+        """
+        Create a topic, and return its id once this broker knows the leaders of its partitions.
+
+        What answers the request is the controller: the broker learns of the topic a moment later.
+        """
         setting: Any = CreatableTopicConfig
         topic: Any = CreatableTopic
         request: Any = CreateTopicsRequest
@@ -302,7 +308,23 @@ class KafkaBroker:
         (created,) = self.ask(made, CreateTopicsResponse).topics
         assert created.error_code == 0, created
         assert created.topic_id is not None
+        give_up_s = time.monotonic() + READY_WITHIN_S
+        while not self._knows(name, partitions):
+            assert time.monotonic() < give_up_s, f"{name}: no leaders"
+            time.sleep(0.02)
         return topic_id_text(created.topic_id.bytes)
+
+    def _knows(self, name: str, partitions: int) -> bool:
+        """Return whether the broker knows a leader of each partition of a topic."""
+        topic: Any = MetadataRequestTopic
+        request: Any = MetadataRequest
+        asked = request(
+            topics=(topic(topic_id=None, name=name),),
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=False,
+        )
+        (known,) = self.ask(asked, MetadataResponse).topics
+        return len(known.partitions) == partitions and all(each.error_code == 0 for each in known.partitions)
 
     def add_user(self, name: str, password: str) -> None:
         """Store what a user needs who logs in by SCRAM-SHA-512; it takes effect soon."""
