@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharestate.history import Header, Order
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import Verdict, check_partition
 from tests.support.hand_made_events import HandMadeLife, begun_in_the_middle
 
@@ -82,3 +83,27 @@ def test_a_fetch_without_a_state_acquires_nothing(
     assert report.explained.fetches_with_records == 1
     assert report.explained.empty_fetches == 1 + (count if is_answered else 0)
     assert report.verdict is (Verdict.CONTRADICTION if is_answered and acquired else Verdict.EXPLAINED)
+
+
+def test_each_event_is_explained_or_not_checked_wherever_the_budget_ends() -> None:
+    """But for the one at which it ends: what was checked before that is explained, what comes after it is not checked."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.reads(10, 100, 0)
+    for number in range(5):
+        life.fetches(20 + 10 * number, 1, "m1", number, *([(0, 9, 1)] if not number else []))
+    key, own = life.events[0].key, [*enumerate(life.events)]
+    ends = set()
+
+    for most in range(0, 1_500, 7):
+        report = check_partition(key, own, "history.jsonl", Header(), Budget(most)).report
+        for finding in report.findings:
+            if "ends here for good" in finding.reason:
+                before, after = life.events[: finding.event.seq], life.events[finding.event.seq + 1 :]
+                assert report.not_checked == sum(event.kind in {"initialize", "fetch"} for event in after)
+                counts = report.explained
+                explained = counts.fetches_with_records + counts.empty_fetches
+                assert explained == sum(event.kind == "fetch" for event in before)
+                ends.add(finding.event.seq)
+
+    assert len(ends) >= len(life.events) - 1
