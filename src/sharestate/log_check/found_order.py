@@ -93,5 +93,5 @@ def _take_steps(checked: CheckedPartition, taken: TakenEvents, found: FoundOrder
         taken.verdict(step.at_us, stopped.verdict, stopped.reason, "for_good" if is_for_good else "until_read")
         if step.what in FACTS:  # the search stops at one if there is nothing left to spend
             checked.take(step, saved)
-        else:
+        elif step.what is not What.ARRIVAL:
             taken.step(step, step.at_us, {})

@@ -466,7 +466,6 @@ class Search:
     def _end(self, reason: str) -> Stop:
         """End for good: there is nothing left to spend."""
         step, repair = self._steps[self._index], self._repair
-        self._checked.give_up()
         self.passed_over.update(after.line for after in self._steps[self._index + 1 :] if after.what not in FACTS)
         self._index = len(self._steps)
         if repair is None or repair.blocked is not step:
