@@ -86,7 +86,6 @@ def _take_steps(checked: CheckedPartition, taken: TakenEvents, found: FoundOrder
         stopped = found.stops.get((step.line, step.what))
         if stopped is None and checked.take(step, saved) is None:
             continue
-        checked.restore(saved)
         checked.give_up()
         stopped = found.stops[step.line, step.what]
         is_lost, is_for_good = True, stopped.is_for_good

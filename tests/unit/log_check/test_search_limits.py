@@ -1,0 +1,148 @@
+"""The bounds of the search for an order: what it keeps, what it may cost, and for how long that matters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from sharestate.history import Header, Order
+from sharestate.log_check import PartitionReport, Verdict
+from sharestate.log_check.budget import Budget, Part
+from sharestate.log_check.verify import check_partition
+from tests.support.hand_made_events import HandMadeLife
+
+HEADER: Final = Header(order=Order.ARRIVAL)
+
+
+def checked(life: HandMadeLife, budget: Budget | None = None) -> PartitionReport:
+    """Return the report on a life."""
+    own = [*enumerate(life.events, 2)]
+    return check_partition(life.events[0].key, own, "history.jsonl", HEADER, budget).report
+
+
+def begun() -> HandMadeLife:
+    """Return a life with four records, none of which was acquired."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    return life
+
+
+def contradicts(life: HandMadeLife, at_ms: float, *, number: int = 1) -> None:
+    """A member acquires all records, and so does another one while it has them."""
+    life.fetches(at_ms, 2, "m1", number, (0, 3, 1))
+    life.fetches(at_ms + 280, 2, "m2", number, (0, 3, 2))
+
+
+def verdicts(report: PartitionReport) -> list[Verdict]:
+    """Return the verdict of each finding."""
+    return [finding.verdict for finding in report.findings]
+
+
+def test_what_was_left_untried_at_one_place_says_nothing_of_the_next_one() -> None:
+    """A fetch has room for more records of others than are tried; after another read one of its own contradicts."""
+    life = begun()
+    contradicts(life, 20)
+    request = {**(life.events[-1].request or {}), "max_records": 5_000, "partitions": 2, "others": (4_096,)}
+    life.events[-1] = life.events[-1]._replace(request=request)
+    life.reads(5_000, 101, 0)
+    contradicts(life, 5_020, number=2)
+
+    assert verdicts(checked(life)) == [Verdict.BOUND_REACHED, Verdict.CONTRADICTION]
+
+
+@pytest.mark.parametrize(("most", "first"), [(150_000, Verdict.CONTRADICTION), (400, Verdict.BOUND_REACHED)])
+def test_what_was_not_kept_matters_until_the_state_is_read_again(
+    most: int, first: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is memory for thirty steps to come back to: the first of two fetches that contradict has more before it."""
+    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", most)
+    life = begun()
+    for number in range(40):
+        life.appends(13 + number / 10, 4 + number, 4 + number)
+    contradicts(life, 20)
+    life.reads(5_000, 101, 0)
+    contradicts(life, 5_020, number=2)
+
+    assert verdicts(checked(life)) == [first, Verdict.CONTRADICTION]
+
+
+def test_places_that_are_too_far_back_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty steps are kept to come back to, for which there is memory: of a hundred before them none is left."""
+    monkeypatch.setattr("sharestate.log_check.search.MOST_PLACES", 50)
+    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 1_000)
+    life = begun()
+    for number in range(150):
+        life.appends(20 + 20 * number, 4 + number, 4 + number)
+    contradicts(life, 4_000)
+
+    assert verdicts(checked(life)) == [Verdict.CONTRADICTION]
+
+
+def test_a_move_says_nothing_of_what_comes_after_the_next_read() -> None:
+    """A fetch without records comes after the one that has acquired them; then the broker forgets who has them."""
+    life = begun()
+    life.fetches(60, 2, "m1", 1)
+    life.fetches(63, 2, "m2", 1, (0, 3, 1))
+    for number in range(20):
+        life.fetches(100 + 20 * number, 10, "m3", number)
+    life.reads(5_000, 101, 0)
+    contradicts(life, 5_020, number=2)
+
+    report = checked(life)
+
+    assert report.moves == 1
+    assert verdicts(report) == [Verdict.CONTRADICTION]
+
+
+class Parted(Budget):
+    """A budget that notes into how many parts what is left of it was divided."""
+
+    def __init__(self) -> None:
+        """Begin with enough."""
+        super().__init__(10**9)
+        self.parts: list[int] = []
+
+    def part(self, parts: int) -> Part:
+        """Note it."""
+        self.parts.append(parts)
+        return super().part(parts)
+
+
+@pytest.mark.parametrize(("kind", "parts"), [("none", 2), ("acknowledge", 2), ("fetch", 16)])
+def test_after_a_fetch_whose_answer_nobody_knows_the_search_takes_less(kind: str, parts: int) -> None:
+    """What it has acquired is not known, so it may be that no order fits: a sixteenth of what is left, not half of it."""
+    life = begun()
+    if kind == "acknowledge":
+        life.acknowledges(15, 2, "m3", 1, (0, 3, 1), None)
+    elif kind == "fetch":
+        life.fetches(15, 2, "m3", 1)
+    if kind != "none":
+        life.events[-1] = life.events[-1]._replace(response=None)
+    contradicts(life, 20)
+    budget = Parted()
+
+    checked(life, budget)
+
+    assert [each for each in budget.parts if each in {2, 16}] == [parts]
+
+
+def test_where_the_budget_ends_in_a_search_it_says_what_was_tried() -> None:
+    """Where it ends later, what was tried before has led on."""
+    life = begun()
+    life.fetches(60, 2, "m1", 1)
+    life.fetches(63, 2, "m2", 1, (0, 3, 1))
+    for number in range(20):
+        life.fetches(100 + 20 * number, 10, "m3", number)
+    life.fetches(800, 2, "m3", 20, (0, 3, 3))
+    said: dict[int, set[bool]] = {}
+
+    for most in range(1_200, 2_010, 15):
+        for finding in checked(life, Budget(most)).findings:
+            if "ends here for good" in finding.reason:
+                said.setdefault(finding.event.seq, set()).add("orders were tried" in finding.reason)
+
+    assert said.pop(life.events[-1].seq) == {True, False}
+    assert len(said) > 5
+    assert set().union(*said.values()) == {False}
