@@ -276,7 +276,8 @@ class Search:
     def _is_repaired(self, repair: _Repair, mismatch: Mismatch) -> bool:
         """Look for an order that explains more, and go on with it."""
         begin = self._index - len(self._places) + 1
-        first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places), 0, mismatch)
+        steps = self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD]
+        first = Tip(steps, list(self._places), mismatch=mismatch)
         for moves, best in self._repairs(first, repair):
             if best is not None:
                 self._instead = self._undecided(begin, first, best) or self._instead
@@ -436,7 +437,6 @@ class Search:
         step = self._steps[self._index]
         partition = self._places[-1].partition
         is_passed = partition is None or partition.start_offset >= self._moved_end
-        self._forget_moves()
         self._checked.restore(self._places[-1])
         suspects = self._checked.suspects
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]

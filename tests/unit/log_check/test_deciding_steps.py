@@ -27,7 +27,7 @@ def test_where_a_fetch_has_left_records_another_one_had_them(
 ) -> None:
     """It is the one that has acquired the first record that was computed and not observed, or not with that count."""
     life = HandMadeLife()
-    life.fetches(20, 2, "m1", 1)
+    life.fetches(20, 2, "m1", 1, *[(first, last, count) for first, last, count in observed])
     life.fetches(30, 2, "m2", 1, (0, 3, 1))
     life.fetches(40, 2, "m3", 1, (4, 9, 1))
     life.fetches(50, 2, "m4", 1, (4, 4, 2))
@@ -66,6 +66,7 @@ def test_where_a_fetch_has_left_records_they_may_have_been_given_back_only_later
     life.writes(10, 100, (0, 0), (8, 9, 0, 1))
     life.writes(20, 101, (0, 0), (0, 3, 0, 1))
     life.fetches(30, 2, "m1", 1)
+    life.writes(40, 102, (0, 0), (0, 3, 0, 2))
     steps = steps_of(life)[2:]
 
     found = deciding_steps(steps, 2, Mismatch("fetch", [], [[0, 3, 2]]))

@@ -115,3 +115,10 @@ def test_sorted_steps_have_times_that_ascend() -> None:
     order.put(1, 2)
 
     assert [(step.line, step.at_us) for step in order.sorted_steps()] == [(0, 10), (1, 20), (2, 20)]
+
+
+def test_sorted_steps_are_sorted_by_time() -> None:
+    """Whatever order they had."""
+    order = known((0, 30, 30), (0, 10, 10), (0, 20, 20))
+
+    assert [step.line for step in order.sorted_steps()] == [1, 2, 0]

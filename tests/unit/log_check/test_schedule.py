@@ -224,9 +224,7 @@ def test_the_state_was_read_before_anything_was_acquired() -> None:
         (116.101, 116_101, [What.FETCH, What.FETCH, What.INITIALIZE]),
     ],
 )
-def test_the_line_of_the_first_read_may_be_late_as_a_whole(
-    read_ms: float, earliest_us: int, order: list[What]
-) -> None:
+def test_the_line_of_the_first_read_may_be_late_as_a_whole(read_ms: float, earliest_us: int, order: list[What]) -> None:
     """
     A broker of 4.4.0 had it arrive 0.9 ms after the fetch was done; if much later, the log begins in the middle.
 
@@ -303,6 +301,21 @@ def test_a_fetch_has_waited_for_records_where_its_answer_does_not_come_soon_afte
     life.appends(0, 0, 9)
     life.acknowledges(304, takes_ms, "m1", 1, (0, 3, 1), None)
     life.fetches(304, takes_ms, "m1", 1, (4, 9, 1))
+    life.writes(305, 101, (0, 4), (0, 3, 2, 1))
+
+    (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
+
+    assert step.at_us == at_us
+
+
+@pytest.mark.parametrize(("done_us", "at_us"), [(322_999, 304_000), (323_000, 323_000)])
+def test_a_fetch_that_is_answered_as_soon_as_it_is_handled_was_not_woken(done_us: int, at_us: int) -> None:
+    """Its handler was done at 318, long after its write was answered: five milliseconds after that it was woken."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.acknowledges(304, 14, "m1", 1, (0, 3, 1), None)
+    life.fetches(304, 14, "m1", 1, (4, 9, 1))
+    life.events[-1] = life.events[-1]._replace(handled_us=318_000, done_us=done_us)
     life.writes(305, 101, (0, 4), (0, 3, 2, 1))
 
     (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
@@ -434,6 +447,7 @@ def test_settings_that_nobody_knows_the_time_of_are_those_at_the_beginning() -> 
     life.fetches(0, 90, "m1", 1)
     life.events[0] = life.events[0]._replace(at_us=None, taken_us=None, handled_us=None, done_us=None)
 
-    step = steps_of(life)[0]
+    step, fetch = steps_of(life)
 
     assert (step.what, step.earliest_us, step.at_us, step.latest_us) == (What.CONFIG, 0, 0, 0)
+    assert (fetch.earliest_us, fetch.at_us) == (0, 90_000)

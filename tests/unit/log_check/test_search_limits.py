@@ -6,10 +6,13 @@ from typing import Final
 
 import pytest
 
-from sharestate.history import Header, Order
-from sharestate.log_check import PartitionReport, Verdict
+from sharestate.history import Header, Order, open_history
+from sharestate.log_check import PartitionReport, Verdict, search
 from sharestate.log_check.budget import Budget, Part
+from sharestate.log_check.moves import Tip
 from sharestate.log_check.verify import check_partition
+from sharestate.values.records import AcquiredRecords
+from tests.support.broker_logs import RUN
 from tests.support.hand_made_events import HandMadeLife
 
 HEADER: Final = Header(order=Order.ARRIVAL)
@@ -94,6 +97,94 @@ def test_a_move_says_nothing_of_what_comes_after_the_next_read() -> None:
 
     assert report.moves == 1
     assert verdicts(report) == [Verdict.CONTRADICTION]
+
+
+def test_where_steps_were_moved_memory_is_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is enough for all steps: one is moved, and the places are kept again, with those before it in place."""
+    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 600)
+    life = begun()
+    life.fetches(60, 2, "m1", 1)
+    life.fetches(63, 2, "m2", 1, (0, 3, 1))
+    for number in range(20):
+        life.fetches(100 + 20 * number, 10, "m1", 2 + number)
+    life.acknowledges(600, 5, "m2", 2, (0, 3, 1), None)
+    life.writes(602, 101, (0, 4), (0, 3, 2, 1))
+    life.fetches(800, 2, "m3", 1, (3, 3, 2))
+
+    report = checked(life)
+
+    assert report.moves == 1
+    assert verdicts(report) == [Verdict.CONTRADICTION]
+
+
+def test_orders_to_come_back_to_take_no_more_memory_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the orders that were tried those that explain the most are kept, while twice as much is held at the most."""
+    held = []
+
+    def furthest(tips: list[Tip]) -> list[Tip]:
+        held.append(sum(tip.held for tip in tips))
+        return kept(tips)
+
+    kept = search._furthest  # noqa: SLF001 - what is held is seen nowhere else
+    monkeypatch.setattr(search, "MOST_HELD", 200)
+    monkeypatch.setattr(search, "_furthest", furthest)
+    life = begun()
+    for number in range(6):
+        life.fetches(20 + number, 20, f"m{number}", 1)
+    life.fetches(40, 2, "m6", 1, (0, 3, 2))
+
+    checked(life)
+
+    assert 400 < max(held) < 500
+
+
+@pytest.mark.parametrize(("others", "verdict"), [(15, Verdict.CONTRADICTION), (16, Verdict.BOUND_REACHED)])
+def test_where_many_steps_may_have_come_at_a_time_nothing_is_proved(others: int, verdict: Verdict) -> None:
+    """A fetch acquires what another member has, while others look for records; far from it are many more of them."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    for number in range(20):
+        life.fetches(100 + 10 * number, 2, "m2", number)
+    for number in range(others):
+        life.fetches(500, 2, "m3", number)
+    life.fetches(500, 3, "m4", 1, (0, 3, 2))
+    for number in range(20):
+        life.fetches(600 + 10 * number, 2, "m2", 20 + number)
+
+    assert verdicts(checked(life)) == [verdict]
+
+
+def test_where_no_request_has_come_at_a_time_nothing_is_proved() -> None:
+    """A write has the delivery complete count of a later one, which has not come 25 ms after it, as records do."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.appends(25, 4, 7)
+    life.fetches(30, 2, "m2", 1, (4, 7, 1))
+    life.acknowledges(40, 4, "m2", 2, (4, 7, 1), None)
+    life.writes(42, 101, (0, 7), (4, 7, 2, 1))
+    life.appends(200, 8, 11)
+
+    (finding,) = checked(life).findings
+
+    assert (finding.verdict, finding.event.kind) == (Verdict.BOUND_REACHED, "write")
+
+
+def test_a_fetch_is_taken_for_undecided_once() -> None:
+    """What comes after a place of a real run where one was does not fit: it is named, and the search goes on no longer."""
+    with open_history(RUN.with_name("places") / "k431-undecided.jsonl.gz") as history:
+        header, events = history.header, list(history)
+    fetch = next(event for event in events if event.kind == "fetch" and (event.response or {}).get("acquired"))
+    at_us = max(event.done_us or 0 for event in events) + 1_000
+    times = {name: at_us for name in ("at_us", "taken_us", "handled_us", "done_us")}
+    beyond = {**(fetch.response or {}), "acquired": (AcquiredRecords(10**6, 10**6, 1),)}
+    events.append(fetch._replace(seq=len(events), **times, connection="of another", response=beyond))
+
+    own = [*enumerate(events, 2)]
+    report = check_partition(fetch.key, own, "history.jsonl", header, Budget(900_000)).report
+
+    (finding,) = report.findings
+    assert (finding.event.connection, report.explained.undecided_fetches) == ("of another", 1)
+    assert "ends here for good" not in finding.reason
 
 
 class Parted(Budget):
