@@ -242,7 +242,7 @@ def test_a_write_that_nobody_has_issued_is_there_once() -> None:
 
 
 def test_behind_what_does_not_fit_no_write_waits_for_its_head() -> None:
-    """It has the delivery complete count of a later one, which does not come, as the broker has another state by then."""
+    """It has the delivery complete count of a later one, which has not come as the state is read again."""
     life = begun()
     life.fetches(20, 2, "m2", 1, (0, 3, 1))
     life.appends(25, 4, 7)

@@ -86,7 +86,7 @@ def test_a_fetch_without_a_state_acquires_nothing(
 
 
 def test_each_event_is_explained_or_not_checked_wherever_the_budget_ends() -> None:
-    """But for the one at which it ends: what was checked before that is explained, what comes after it is not checked."""
+    """But for the one at which it ends: what comes before that is explained, what comes after it is not checked."""
     life = HandMadeLife()
     life.appends(0, 0, 9)
     life.reads(10, 100, 0)

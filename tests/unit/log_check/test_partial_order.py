@@ -56,13 +56,13 @@ def test_what_comes_after_a_step_comes_after_those_before_it(between_us: int) ->
 
 
 def test_looking_for_what_comes_after_costs_as_many_steps_as_are_looked_at() -> None:
-    """Two steps are looked at here."""
+    """They are two where one comes after the other, and one where nothing is known to come after it."""
     order = known((0, 0, 0), (0, 0, 0), most=3)
     order.put(0, 1)
     assert order.comes_after(0, 1)
 
+    assert not order.comes_after(1, 0)
     with pytest.raises(BudgetSpentError):
-        order.comes_after(1, 0)
         order.comes_after(0, 1)
 
 

@@ -170,14 +170,14 @@ def test_where_no_request_has_come_at_a_time_nothing_is_proved() -> None:
 
 
 def test_a_fetch_is_taken_for_undecided_once() -> None:
-    """What comes after a place of a real run where one was does not fit: it is named, and the search goes on no longer."""
+    """What comes after a place of a real run where one was does not fit: it is named, and the search is over."""
     with open_history(RUN.with_name("places") / "k431-undecided.jsonl.gz") as history:
         header, events = history.header, list(history)
     fetch = next(event for event in events if event.kind == "fetch" and (event.response or {}).get("acquired"))
     at_us = max(event.done_us or 0 for event in events) + 1_000
-    times = {name: at_us for name in ("at_us", "taken_us", "handled_us", "done_us")}
     beyond = {**(fetch.response or {}), "acquired": (AcquiredRecords(10**6, 10**6, 1),)}
-    events.append(fetch._replace(seq=len(events), **times, connection="of another", response=beyond))
+    later = fetch._replace(at_us=at_us, taken_us=at_us, handled_us=at_us, done_us=at_us)
+    events.append(later._replace(seq=len(events), connection="of another", response=beyond))
 
     own = [*enumerate(events, 2)]
     report = check_partition(fetch.key, own, "history.jsonl", header, Budget(900_000)).report
@@ -203,7 +203,7 @@ class Parted(Budget):
 
 @pytest.mark.parametrize(("kind", "parts"), [("none", 2), ("acknowledge", 2), ("fetch", 16)])
 def test_after_a_fetch_whose_answer_nobody_knows_the_search_takes_less(kind: str, parts: int) -> None:
-    """What it has acquired is not known, so it may be that no order fits: a sixteenth of what is left, not half of it."""
+    """Nobody knows what it has acquired, so no order may fit: it spends a sixteenth of what is left, and not half."""
     life = begun()
     if kind == "acknowledge":
         life.acknowledges(15, 2, "m3", 1, (0, 3, 1), None)
