@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from sharestate.history import Header, Order, open_history
-from sharestate.log_check import PartitionReport, Verdict, search
+from sharestate.log_check import PartitionReport, Verdict, search, verify
 from sharestate.log_check.budget import Budget, Part
 from sharestate.log_check.moves import Tip
 from sharestate.log_check.verify import check_partition
@@ -185,6 +185,18 @@ def test_a_fetch_is_taken_for_undecided_once() -> None:
     (finding,) = report.findings
     assert (finding.event.connection, report.explained.undecided_fetches) == ("of another", 1)
     assert "ends here for good" not in finding.reason
+    without = [event for event in events if event.kind == "fetch" and not (event.response or {}).get("acquired")]
+    assert {place.line for place in finding.other_places} & {event.source_line for event in without}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_so_many_steps_are_moved_at_one_place(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At one place of a real run two have to be."""
+    monkeypatch.setattr(search, "MOST_MOVES", most)
+
+    (report,) = verify(RUN.with_name("places") / "k431-two-moves.jsonl.gz", budget=lambda _: Budget(600_000))
+
+    assert (report.verdict is Verdict.EXPLAINED) is (most == 2)
 
 
 class Parted(Budget):
