@@ -9,8 +9,12 @@ import pytest
 from sharestate.history import Header, Order, open_history
 from sharestate.log_check import PartitionReport, Verdict, search, verify
 from sharestate.log_check.budget import Budget, Part
+from sharestate.log_check.checked_partition import CheckedPartition
 from sharestate.log_check.moves import Tip
+from sharestate.log_check.schedule import schedule
+from sharestate.log_check.search import Search, Stop
 from sharestate.log_check.verify import check_partition
+from sharestate.log_check.visible_log import VisibleLog
 from sharestate.values.records import AcquiredRecords
 from tests.support.broker_logs import RUN
 from tests.support.hand_made_events import HandMadeLife
@@ -199,6 +203,54 @@ def test_so_many_steps_are_moved_at_one_place(most: int, monkeypatch: pytest.Mon
     assert (report.verdict is Verdict.EXPLAINED) is (most == 2)
 
 
+def searched(life: HandMadeLife) -> tuple[Search, Stop | None]:
+    """Return the search over the steps of a life in the order of their times, and where it stops first."""
+    plan = schedule(enumerate(life.events))
+    log = VisibleLog(event for event in life.events if event.kind == "log")
+    search_ = Search(CheckedPartition(life.events[0].key, plan, log, Budget(10**6)), plan.steps)
+    return search_, search_.run()
+
+
+@pytest.mark.parametrize(("records", "is_explained"), [(1, True), (4, True), (6, True), (7, False)])
+def test_what_decides_is_moved_step_by_step(records: int, *, is_explained: bool) -> None:
+    """
+    A fetch acquires what so many others have released, and was answered before their writes seem to have been.
+
+    As late as the lines of the log may be: it cannot have come later, so each of their answers has come earlier.
+    """
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for offset in range(records):
+        life.appends(20 + 2 * offset, offset, offset)
+        life.fetches(21 + 2 * offset, 0.5, f"m{offset}", 1, (offset, offset, 1))
+        life.acknowledges(50, 15, f"m{offset}", 2, (offset, offset, 2), None)
+        life.writes(59 + offset / 10, 101 + offset, (0, 0), (offset, offset, 0, 1))
+        life.events[-1] = life.events[-1]._replace(done_us=84_600 + 10 * offset)
+    life.fetches(45, 14.8, "m9", 1, *((offset, offset, 2) for offset in range(records)))
+
+    found, stop = searched(life)
+
+    assert (stop is None) is is_explained
+    assert not is_explained or found.moves == records
+
+
+@pytest.mark.parametrize(("appended", "is_explained"), [(10, True), (35, True), (60, False)])
+def test_what_decides_may_come_many_steps_later(appended: int, *, is_explained: bool) -> None:
+    """A fetch acquires what was released long before; the answer to that write seems to have come as many did."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.acknowledges(50, 30, "m1", 2, (0, 3, 2), None)
+    life.fetches(52, 10, "m2", 1, (0, 3, 2))
+    for number in range(appended):
+        life.appends(62 + number / 10, 4 + number, 4 + number)
+    life.writes(61, 101, (0, 0), (0, 3, 0, 1))
+    life.events[-1] = life.events[-1]._replace(handled_us=70_000, done_us=70_000)
+
+    _, stop = searched(life)
+
+    assert (stop is None) is is_explained
+
+
 class Parted(Budget):
     """A budget that notes into how many parts what is left of it was divided."""
 
@@ -242,9 +294,12 @@ def test_where_the_budget_ends_in_a_search_it_says_what_was_tried() -> None:
     said: dict[int, set[bool]] = {}
 
     for most in range(1_200, 2_010, 15):
-        for finding in checked(life, Budget(most)).findings:
+        report = checked(life, Budget(most))
+        for finding in report.findings:
             if "ends here for good" in finding.reason:
                 said.setdefault(finding.event.seq, set()).add("orders were tried" in finding.reason)
+                before = [event for event in life.events[: finding.event.seq] if event.kind == "fetch"]
+                assert report.explained.fetches_with_records + report.explained.empty_fetches == len(before)
 
     assert said.pop(life.events[-1].seq) == {True, False}
     assert len(said) > 5
