@@ -191,6 +191,12 @@ def test_ranges_may_be_plain_tuples(tmp_path: Path, suffix: str) -> None:
     assert event.response == {"acquired": (AcquiredRecords(0, 4, 1), AcquiredRecords(7, 9, 2))}
 
 
+def test_a_plain_tuple_that_may_be_of_several_classes_is_refused(tmp_path: Path) -> None:
+    """Batches of the log and acknowledgements share a column of Parquet: nothing is written in the place of either."""
+    with pytest.raises(TypeError, match=r"got \(0, 4\)$"), create_history(tmp_path / "history.parquet") as file:
+        file.write([Event.of(KEY, 0, "log", request={"batches": ((0, 4),)})])
+
+
 # ---- refusals
 
 
