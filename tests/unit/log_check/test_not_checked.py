@@ -39,6 +39,21 @@ def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
     )
 
 
+@pytest.mark.parametrize(("error", "verdict"), [("invalid_request", Verdict.EXPLAINED), (None, Verdict.CONTRADICTION)])
+def test_what_every_broker_refuses_is_checked_before_the_state_is_read(error: str | None, verdict: Verdict) -> None:
+    """An acknowledgement names a last offset before the first one."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.acknowledges(10, 1, "m1", 1, (3, 2, 1), error)
+    life.reads(100, 100, 0)
+    life.fetches(120, 1, "m1", 2, (0, 9, 1))
+
+    report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
+
+    assert report.verdict is verdict
+    assert report.explained.fetches_with_records == 1
+
+
 def test_what_is_not_checked_has_its_place_in_the_order_that_is_found() -> None:
     """A write whose answer comes before the state is read is there once, as all else is."""
     life = HandMadeLife()

@@ -105,7 +105,7 @@ def test_a_move_says_nothing_of_what_comes_after_the_next_read() -> None:
 
 def test_where_steps_were_moved_memory_is_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is enough for all steps: one is moved, and the places are kept again, with those before it in place."""
-    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 600)
+    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 400)
     life = begun()
     life.fetches(60, 2, "m1", 1)
     life.fetches(63, 2, "m2", 1, (0, 3, 1))
@@ -211,13 +211,20 @@ def searched(life: HandMadeLife) -> tuple[Search, Stop | None]:
     return search_, search_.run()
 
 
-@pytest.mark.parametrize(("records", "is_explained"), [(1, True), (4, True), (6, True), (7, False)])
-def test_what_decides_is_moved_step_by_step(records: int, *, is_explained: bool) -> None:
+@pytest.mark.parametrize(
+    ("most", "records", "is_explained"),
+    [(6, 1, True), (6, 4, True), (6, 6, True), (2, 2, True), (2, 3, False)],
+)
+def test_what_decides_is_moved_step_by_step(
+    most: int, records: int, monkeypatch: pytest.MonkeyPatch, *, is_explained: bool
+) -> None:
     """
     A fetch acquires what so many others have released, and was answered before their writes seem to have been.
 
     As late as the lines of the log may be: it cannot have come later, so each of their answers has come earlier.
     """
+    monkeypatch.setattr(search, "MOST_DECIDING_MOVES", most)
+    monkeypatch.setattr(search, "MOST_MOVES", 1)  # of others
     life = HandMadeLife()
     life.reads(10, 100, 0)
     for offset in range(records):
