@@ -76,15 +76,30 @@ def test_what_was_not_kept_matters_until_the_state_is_read_again(
 
 
 def test_places_that_are_too_far_back_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty steps are kept to come back to, for which there is memory: of a hundred before them none is left."""
-    monkeypatch.setattr("sharestate.log_check.search.MOST_PLACES", 50)
-    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 1_000)
+    """Forty steps may have to be moved, and there is memory to come back to them: of a hundred before them none is left."""
+    monkeypatch.setattr("sharestate.log_check.search.MOST_PLACES", 41)
+    monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 700)
     life = begun()
     for number in range(150):
         life.appends(20 + 20 * number, 4 + number, 4 + number)
     contradicts(life, 4_000)
 
     assert verdicts(checked(life)) == [Verdict.CONTRADICTION]
+
+
+def test_what_is_deleted_behind_a_contradiction_is_known_when_the_state_is_read_again() -> None:
+    """The group has no state any more, so it begins at the log start."""
+    life = begun()
+    life.appends(13, 4, 7)
+    contradicts(life, 20)
+    life.deletes(600, 4)
+    life.reads(5_000, 101, -1)
+    life.fetches(5_020, 2, "m1", 2, (4, 7, 1))
+
+    report = checked(life)
+
+    assert verdicts(report) == [Verdict.CONTRADICTION]
+    assert report.explained.fetches_with_records == 2
 
 
 def test_a_move_says_nothing_of_what_comes_after_the_next_read() -> None:
