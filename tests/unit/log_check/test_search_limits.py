@@ -76,7 +76,7 @@ def test_what_was_not_kept_matters_until_the_state_is_read_again(
 
 
 def test_places_that_are_too_far_back_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty steps may have to be moved, and there is memory to come back to them: of a hundred before them none is left."""
+    """There is memory for all that may have to be moved, forty steps: of a hundred before them none is left."""
     monkeypatch.setattr("sharestate.log_check.search.MOST_PLACES", 41)
     monkeypatch.setattr("sharestate.log_check.search.MOST_HELD", 700)
     life = begun()
@@ -271,6 +271,38 @@ def test_what_decides_may_come_many_steps_later(appended: int, *, is_explained: 
     _, stop = searched(life)
 
     assert (stop is None) is is_explained
+
+
+def test_orders_that_lead_to_the_same_state_are_the_same() -> None:
+    """Whatever the steps before it were: another state is another order, and so are other steps that are left."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(30, 2, "m2", 1)
+    plan = schedule(enumerate(life.events))
+    log = VisibleLog(event for event in life.events if event.kind == "log")
+    checked_ = CheckedPartition(life.events[0].key, plan, log)
+    saved = [checked_.save()]
+    for step in plan.steps[:4]:
+        assert checked_.take(step, saved[-1]) is None
+        saved.append(checked_.save())
+    left = plan.steps[3:]
+
+    key = search._key(Tip(left, [saved[2], saved[3]]))  # noqa: SLF001 - what is the same is seen nowhere else
+
+    assert key == search._key(Tip(left, [saved[1], saved[3]]))  # noqa: SLF001
+    assert key != search._key(Tip(left, [saved[2], saved[4]]))  # noqa: SLF001
+    assert key != search._key(Tip(left[::-1], [saved[2], saved[3]]))  # noqa: SLF001
+
+
+def test_two_fetches_that_acquire_the_same_at_the_same_time_contradict() -> None:
+    """Each of them fits before the other one, which then does not: nothing is explained by that."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(20, 2, "m2", 1, (0, 3, 1))
+
+    report = checked(life)
+
+    assert (report.moves, verdicts(report)) == (0, [Verdict.CONTRADICTION])
 
 
 class Parted(Budget):
