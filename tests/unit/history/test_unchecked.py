@@ -62,17 +62,18 @@ def test_a_verdict_that_loses_nothing_leaves_the_state() -> None:
 def test_a_log_goes_on_until_the_state_is_read_again() -> None:
     """What is appended meanwhile can be fetched then; a share partition that is lost for good needs no log any more."""
     for how_long, end in (("until_read", 10), ("for_good", 5)):
+        events: list[tuple[str, dict[str, Json], dict[str, Json] | None]] = [
+            ("log", {"batches": (AppendedBatch(0, 4),)}, None),
+            ("verdict", {"verdict": "search_bound_reached", "lost": how_long}, None),
+            ("log", {"batches": (AppendedBatch(5, 9),)}, None),
+            ("initialize", {}, NOTHING),
+            ("fetch", {}, None),
+        ]
         replay = Replay(KEY, lacks=frozenset({"expire"}), outputs=frozenset({"acquisition"}))
-        for seq, (kind, request, response) in enumerate(
-            [
-                ("log", {"batches": (AppendedBatch(0, 4),)}, None),
-                ("verdict", {"verdict": "search_bound_reached", "lost": how_long}, None),
-                ("log", {"batches": (AppendedBatch(5, 9),)}, None),
-                ("initialize", {}, NOTHING),
-                ("fetch", {}, None),
-            ]
-        ):
-            rows = replay.apply(Event.of(KEY, seq, kind, at_us=0, member_id="m1", request=request, response=response))
+        rows = replay.apply_all(
+            Event.of(KEY, seq, kind, at_us=0, member_id="m1", request=request, response=response)
+            for seq, (kind, request, response) in enumerate(events)
+        )
 
         assert read_json(replay.state())["log"]["end_offset"] == end
         assert [row.values for row in rows] == ([(0, 9, "m1", 1)] if how_long == "until_read" else [])
