@@ -28,6 +28,7 @@ from sharestate.history import (
 )
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, encode_events, encode_rows
 from sharestate.history.arrow_replay import replay_batches
+from sharestate.history.files import expect_causal
 from sharestate.json_lines import read_json, write_json
 
 LATE_US = 60_000_000
@@ -119,8 +120,11 @@ def test_a_value_that_is_malformed_somewhere_is_named_with_the_first_event() -> 
         list(replay_batches([damaged]))
 
 
+@pytest.mark.parametrize(
+    "columns", [[*EVENT_SCHEMA.names, "state"], ["state", *EVENT_SCHEMA.names]], ids=["state last", "state first"]
+)
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
-def test_a_stream_goes_on_from_its_states(cut: int) -> None:
+def test_a_stream_goes_on_from_its_states(cut: int, columns: list[str]) -> None:
     """Events in two parts, the second of which opens each share partition with its state, give the rows of all."""
     first = [event for event in SORTED if event.seq <= cut]
     second = [event for event in SORTED if event.seq > cut]
@@ -136,7 +140,7 @@ def test_a_stream_goes_on_from_its_states(cut: int) -> None:
     table = pa.concat_tables([pa.Table.from_pylist(opening, schema), table], promote_options="permissive")
     table = table.append_column("first", pa.array([0] * len(states) + [1] * len(second)))
     table = table.sort_by([("partition", "ascending"), ("first", "ascending"), ("seq", "ascending")])
-    later = list(replay_batches(table.to_batches(max_chunksize=3), EVERYTHING))
+    later = list(replay_batches(table.select(columns).to_batches(max_chunksize=3), EVERYTHING))
 
     ends = {"state", "snapshot", "metric"}
     together = [row for row in rows(made) if row["kind"] not in ends] + rows(later)
@@ -245,6 +249,18 @@ def test_a_row_is_an_object_with_its_columns(kind: str, values: tuple[Any, ...],
 
 
 @pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.jsonl.gz"])
+def test_rows_go_into_a_directory_that_is_made(tmp_path: Path, name: str) -> None:
+    """With those above it; nothing but the rows is left there."""
+    source, target = tmp_path / "life.jsonl", tmp_path / "later" / "today" / name
+    with create_history(source) as file:
+        file.write(life(1))
+
+    assert replay_files(source, target).events == len(life(1))
+
+    assert list(target.parent.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.jsonl.gz"])
 def test_a_malformed_history_leaves_nothing(tmp_path: Path, name: str) -> None:
     """Rows that were written before the error are gone, and so is every directory."""
     source = tmp_path / "life.jsonl"
@@ -275,3 +291,12 @@ def test_a_history_in_order_of_arrival_is_not_replayed(tmp_path: Path) -> None:
 
     assert caught.value.field == "order"
     assert not target.exists()
+
+
+def test_events_whose_order_nobody_knows_are_refused() -> None:
+    """Such as those of a table: whoever has them may say it."""
+    with pytest.raises(HistoryError, match=r"nothing says in which order .*: name it, as in order='causal'") as caught:
+        expect_causal(None, "events")
+
+    assert (caught.value.file, caught.value.field) == ("events", "order")
+    expect_causal(Order.CAUSAL, "events")
