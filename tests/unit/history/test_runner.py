@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from sharestate import AcquiredRecords, MalformedInputError
+from sharestate import AcquiredRecords, MalformedInputError, StateBatch
 from sharestate.history import (
     OUTPUTS,
     AppendedBatch,
@@ -20,6 +20,7 @@ from sharestate.history import (
     HistoryError,
     HistoryOrderError,
     Order,
+    OutputRow,
     ReplaySettings,
     create_history,
     replay_events,
@@ -28,6 +29,7 @@ from sharestate.history import (
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, encode_events, encode_rows
 from sharestate.history.arrow_replay import replay_batches
 from sharestate.history.files import expect_causal
+from sharestate.json_lines import read_json, write_json
 
 LATE_US = 60_000_000
 EVERYTHING = ReplaySettings(outputs=frozenset(OUTPUTS))
@@ -205,6 +207,45 @@ def test_a_target_that_is_there_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="is there already"):
         replay_files(source, target)
     assert target.read_text() == "mine"
+
+
+def test_an_event_of_a_file_is_named_with_its_field(tmp_path: Path) -> None:
+    """The error says the file, the number of the event in it, and which of its fields it was."""
+    events = [*life(1), *(event._replace(at_us=-1000) for event in life(2))]
+    source = tmp_path / "history.jsonl"
+    with create_history(source) as file:
+        file.write(events)
+
+    with pytest.raises(HistoryError, match=r"history\.jsonl: now_ms: event 6: ") as caught:
+        replay_files(source, tmp_path / "rows.jsonl")
+
+    assert (caught.value.file, caught.value.field) == (str(source), "now_ms")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "columns"),
+    [
+        (
+            "transition",
+            (0, 4, "m1", 1, "acquired", None, 1, None),
+            {"first_offset": 0, "last_offset": 4, "member_id": "m1", "delivery_count": 1}
+            | {"cause": "acquired", "to_state": 1},
+        ),
+        (
+            "write",
+            (3, 5, 2, 0, 7, (StateBatch(0, 4, 2, 1),)),
+            {"number": 3, "start_offset": 5, "delivery_complete_count": 2, "state_epoch": 0, "leader_epoch": 7}
+            | {"state_batches": [[0, 4, 2, 1]]},
+        ),
+    ],
+)
+def test_a_row_is_an_object_with_its_columns(kind: str, values: tuple[Any, ...], columns: dict[str, Any]) -> None:
+    """Those that all rows have, and those of its kind; what is null is left out, and what is zero is not."""
+    row = OutputRow(("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0), 9, None, kind, values)
+    common = {"group_id": "g", "topic_id": "dGhlIHRvcGljJ3MgaWQhIQ", "partition": 0, "seq": 9, "kind": kind}
+
+    assert read_json(write_json(row.to_json())) == common | columns
+    assert read_json(write_json(row._replace(at_us=0).to_json())) == common | columns | {"at_us": 0}
 
 
 @pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.jsonl.gz"])
