@@ -298,7 +298,7 @@ def _in_order_of_requests(writes: list[tuple[int, Event]]) -> list[tuple[int, Ev
     begins: dict[tuple[int, str | None], int] = {}
 
     def connection(event: Event) -> tuple[int, str | None]:
-        return (event.request or {})["leader_epoch"], event.connection
+        return (event.request or {}).get("leader_epoch", 0), event.connection
 
     for _, event in writes:
         begins[connection(event)] = min(begins.get(connection(event), event.seq), event.seq)
