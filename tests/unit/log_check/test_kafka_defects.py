@@ -13,10 +13,10 @@ from sharestate import (
     SharePartition,
     SharePartitionKey,
 )
-from sharestate.history import Header, Order
+from sharestate.history import AppendedBatch, Header, Order
 from sharestate.log_check import Verdict
 from sharestate.log_check.verify import check_partition
-from tests.support.hand_made_events import thrown
+from tests.support.hand_made_events import HandMadeLife, thrown
 
 KEY = SharePartitionKey(group_id="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partition=0)
 
@@ -63,3 +63,31 @@ def test_what_does_not_fit_after_a_defect_belongs_to_it(*, is_followed: bool) ->
         ("kafka_defect", None),
         *[("kafka_defect", "until_read")] * is_followed,
     ]
+
+
+def test_what_does_not_fit_belongs_to_the_last_defect_before_it() -> None:
+    """B8: the log batch [0-3] was aborted, and begins before the SPSO; two fetches throw, and then nothing fits."""
+    life = HandMadeLife()
+    settings = {**(life.events[0].request or {}), "isolation": "read_committed"}
+    life.events[0] = life.events[0]._replace(request=settings)
+    for first, last, producer, control in ((0, 3, 7, None), (4, 4, 7, "abort"), (5, 8, None, None)):
+        life.appends(1 + first, first, last)
+        batch = AppendedBatch(first, last, producer, producer is not None, control, 100)
+        life.events[-1] = life.events[-1]._replace(request={"batches": (batch,)})
+    life.reads(20, 100, 2)
+    for number, at_ms in ((1, 60), (2, 1_500)):
+        life.fetches(at_ms, 2, "m1", number)
+        life.events[-1] = life.events[-1]._replace(response={"error": "unknown_server_error"})
+        if number == 1:  # what the first one has acquired stays locked for a second
+            life.writes(1_061, 101, (2, 0), (2, 8, 0, 1))
+    life.fetches(1_600, 2, "m2", 1, (5, 8, 4))
+    own = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert [(finding.verdict, finding.event.request_no) for finding in report.findings] == [
+        (Verdict.KAFKA_DEFECT, 1),
+        (Verdict.KAFKA_DEFECT, 2),
+    ]
+    assert ["what comes after it does not fit" in finding.reason for finding in report.findings] == [False, True]
+    assert [len(finding.other_places) for finding in report.findings] == [0, 1]

@@ -26,8 +26,11 @@ def history(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("held", "most", "passes"),
-    [(100, 100, 1), (0, 100, 2), (11, 100, 2), (0, 8, 3), (0, 1, 4)],
-    ids=["all held", "none held", "too many to hold", "two at a time", "one at a time"],
+    [(100, 100, 1), (0, 100, 2), (11, 100, 2), (0, 12, 2), (0, 11, 3), (0, 8, 3), (0, 7, 4), (0, 1, 4)],
+    ids=[
+        *("all held", "none held", "too many to hold", "room for all", "room for one less"),
+        *("two at a time", "room for two but for one", "one at a time"),
+    ],
 )
 def test_events_are_those_of_the_history(
     history: Path, monkeypatch: pytest.MonkeyPatch, held: int, most: int, passes: int
@@ -41,7 +44,7 @@ def test_events_are_those_of_the_history(
         return reader
 
     events = PartitionEvents(history, watch, held=held)
-    found = [(key, [(line, event.seq) for line, event in own]) for key, own in events.of(events.is_logged)]
+    found = [(key, [(line, event.seq) for line, event in own]) for key, own in events]
 
     assert found == [(key, [(2 + place + 3 * seq, seq) for seq in range(4)]) for place, key in enumerate(KEYS)]
     assert len(readings) == passes

@@ -225,6 +225,55 @@ def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tupl
     assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 5))
 
 
+def test_new_records_wait_for_no_more_than_the_window_needs() -> None:
+    """One record needs the first one done: the others were accepted later, and their write is answered after it."""
+    log = Log()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.acknowledge("m1", 100, 101, (0, 0, 1))
+    log.write(101, 104, 0, 1, (0, 0, 2, 1))
+    log.acknowledge("m1", 105, 106, (1, 4, 1))
+    log.fetch("m2", 50, 107, (5, 5, 1))
+    log.write(106, 109, 0, 5, (1, 4, 2, 1))
+
+    steps = log.in_order()
+
+    order = [(step.what, step.line) for step in steps]
+    assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 6)) < order.index((What.OUTCOME, 7))
+
+
+def test_records_that_are_cached_wait_for_no_room() -> None:
+    """The first fetch has wanted half of a log batch: the other half is in the window with it (record_limit)."""
+    log = Log()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
+    log.read(0, 1)
+    log.append(1, 0, 9)
+    for member, taken, done, acquired in (("m1", 2, 3, (0, 4, 1)), ("m2", 50, 103, (5, 9, 1))):
+        log.fetch(member, taken, done, acquired)
+        line, event = log.events[-1]
+        log.events[-1] = line, event._replace(request={"max_records": 5, "mode": "record_limit"})
+        if member == "m1":
+            log.acknowledge("m1", 100, 101, (0, 4, 1))
+            log.write(101, 104, 0, 5, (0, 4, 2, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 6)) < order.index((What.OUTCOME, 5))
+
+
+def test_a_write_is_not_of_an_acknowledgement_that_was_refused() -> None:
+    """The member has tried again, and the line of the write is earlier than that of the second one."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.acknowledge("m1", 90, 91, (0, 4, 1))
+    log.events[-1] = 1, log.events[-1][1]._replace(response={"error": "invalid_request"})
+    log.acknowledge("m1", 101, 130, (0, 4, 1))
+    log.write(100, 102, 0, 5, (0, 4, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3]
+
+
 def released(room: int) -> Log:
     """Return a life in which two members have released what they had: ten records, and there are five more."""
     log = Log()
