@@ -181,6 +181,13 @@ def overlapping() -> HandMadeLife:
     return life
 
 
+def unknown() -> HandMadeLife:
+    """Return a life with a write of a state that no release has which is known."""
+    life = begun()
+    life.writes(31, 101, (0, 0), (0, 1, 0, 1), (2, 3, 7, 1))
+    return life
+
+
 def without_a_log() -> HandMadeLife:
     """Return a life of which no batch is known."""
     life = HandMadeLife()
@@ -194,6 +201,10 @@ def without_a_log() -> HandMadeLife:
     [
         (overlapping, 10**9, Verdict.NOT_CHECKED, "batch: log batches ascend without overlap: 2-5 after 3"),
         (
+            *(unknown, 10**9, Verdict.NOT_CHECKED),
+            "unknown delivery state 7 at 2-3, in line 6: a release of Kafka that is not known here has written it",
+        ),
+        (
             *(without_a_log, 10**9, Verdict.NOT_CHECKED),
             "nothing is known of the topic's log: import it with its segments",
         ),
@@ -204,7 +215,7 @@ def without_a_log() -> HandMadeLife:
             "no order was found: that what is known of the order may cost 1 is spent",
         ),
     ],
-    ids=["overlapping", "without a log", "too costly"],
+    ids=["overlapping", "unknown", "without a log", "too costly"],
 )
 def test_why_nothing_was_looked_for_is_said_at_the_first_event(
     made: Callable[[], HandMadeLife], work: int, verdict: Verdict, reason: str
@@ -328,6 +339,7 @@ def test_how_far_other_orders_got_is_said(others: int) -> None:
 
     assert finding.verdict is Verdict.BOUND_REACHED
     assert finding.reason.endswith(f" orders were tried, the furthest explains {others} steps more")
+    assert finding.other_places == (finding.place,) * bool(others)  # it does not fit after them, either
 
 
 @pytest.mark.parametrize("work", [1_000, 2_000, 3_000])

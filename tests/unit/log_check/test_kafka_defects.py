@@ -91,3 +91,34 @@ def test_what_does_not_fit_belongs_to_the_last_defect_before_it() -> None:
     ]
     assert ["what comes after it does not fit" in finding.reason for finding in report.findings] == [False, True]
     assert [len(finding.other_places) for finding in report.findings] == [0, 1]
+    assert [finding.observed for finding in report.findings] == [{"error": "unknown_server_error"}] * 2
+
+
+def test_a_defect_that_shows_again_and_again_at_the_same_spso_has_one_finding() -> None:
+    """B7: [0-9] is split, the log start has moved to 15, and three members are lost one after the other."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 9)
+    life.appends(13, 10, 19)
+    life.fetches(20, 2, "m1", 1, (0, 9, 1))
+    life.acknowledges(30, 3, "m1", 2, (0, 4, 1), None)
+    life.writes(31, 101, (0, 5), *((offset, offset, 2, 1) for offset in range(5)))
+    life.acknowledges(60, 3, "m1", 3, (5, 7, 2), None)
+    life.writes(61, 102, (5, 0), *((offset, offset, 0, 1) for offset in (5, 6, 7)))
+    for number in (5, 6, 7):
+        life.fetches(20 * number, 2, f"m{number}", 1, (number, number, 2))
+        request = {**(life.events[-1].request or {}), "mode": "record_limit", "max_records": 1}
+        life.events[-1] = life.events[-1]._replace(request=request)
+    life.deletes(200, 15)
+    for number in (5, 6, 7):
+        life.loses(50 * number, f"m{number}")
+        life.writes(50 * number + 5, 98 + number, (15, 0), (number, number, 4, 2))
+    life.fetches(900, 2, "m9", 1, (15, 17, 7))
+    own = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    (finding,) = report.findings
+    assert (finding.verdict, finding.observed, finding.reason[:3]) == (Verdict.KAFKA_DEFECT, None, "B7:")
+    assert "what comes after it does not fit" in finding.reason
+    assert [place.line for place in (finding.place, *finding.other_places)] == [15, 17, 19, 20]

@@ -50,6 +50,29 @@ def test_no_start_offset_is_taken_that_never_was() -> None:
     assert verdict_with(4, 40.5, start=1) is Verdict.CONTRADICTION
 
 
+@pytest.mark.parametrize(("count", "is_explained"), [(9, True), (10, True), (20, False)])
+def test_of_two_writes_each_has_a_count_that_was(count: int, is_explained: bool) -> None:  # noqa: FBT001 - by pytest
+    """Both are under way as two records are counted and counted back, and the first one has counted one of them."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for member, first in (("m2", 0), ("m1", 4), ("m3", 8)):
+        life.appends(12 + 2 * first, first, first + 3)
+        life.fetches(14 + 2 * first, 2, member, 1, (first, first + 3, 1))
+    life.acknowledges(40, 8, "m1", 2, (4, 7, 1), None)
+    life.acknowledges(40.2, 8, "m3", 2, (8, 11, 1), None)
+    life.acknowledges(40.5, 1, "m2", 2, (0, 1, 1), "invalid_record_state")
+    batches = (AcknowledgementBatch(0, 1, (1,)), AcknowledgementBatch(4, 4, (1,)))  # the second is not its own
+    life.events[-1] = life.events[-1]._replace(request={"batches": batches, "version": 2})
+    life.writes(42, 101, (0, 5), (4, 7, 2, 1))
+    life.writes(42.5, 102, (0, count), (8, 11, 2, 1))
+    life.fetches(200, 50, "m1", 3)
+    located = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, located, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert (report.verdict is Verdict.EXPLAINED) == is_explained
+
+
 def verdict_together(result: str | None, told: str | None) -> Verdict:
     """Return the verdict on two writes in one request with one result, and on what m2 was told, whose is the first."""
     life = HandMadeLife()

@@ -244,22 +244,34 @@ def test_new_records_wait_for_no_more_than_the_window_needs() -> None:
 
 
 def test_records_that_are_cached_wait_for_no_room() -> None:
-    """The first fetch has wanted half of a log batch: the other half is in the window with it (record_limit)."""
+    """The first fetch has wanted one record of the second log batch: all of that is in the window (record_limit)."""
     log = Log()
-    log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
+    log.add("config", "broker", 0, 0, {"max_record_locks": 6}, {})
     log.read(0, 1)
-    log.append(1, 0, 9)
-    for member, taken, done, acquired in (("m1", 2, 3, (0, 4, 1)), ("m2", 50, 103, (5, 9, 1))):
-        log.fetch(member, taken, done, acquired)
+    log.append(1, 0, 4)
+    log.append(1, 5, 9)
+    for member, taken, done, acquired in (("m1", 2, 3, ((0, 4, 1), (5, 5, 1))), ("m2", 50, 103, ((6, 9, 1),))):
+        log.fetch(member, taken, done, *acquired)
         line, event = log.events[-1]
-        log.events[-1] = line, event._replace(request={"max_records": 5, "mode": "record_limit"})
+        log.events[-1] = line, event._replace(request={"max_records": 6, "mode": "record_limit"})
         if member == "m1":
             log.acknowledge("m1", 100, 101, (0, 4, 1))
             log.write(101, 104, 0, 5, (0, 4, 2, 1))
 
     order = [(step.what, step.line) for step in log.in_order()]
 
-    assert order.index((What.FETCH, 6)) < order.index((What.OUTCOME, 5))
+    assert order.index((What.FETCH, 7)) < order.index((What.OUTCOME, 6))
+
+
+def test_each_try_to_acknowledge_has_a_write_of_its_own() -> None:
+    """Two have failed, and say the same of the same records; the line of each write is a millisecond early."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    for taken in (101, 111, 121):
+        log.acknowledge("m1", taken, taken + 9, (0, 4, 1))
+        log.write(taken - 1, taken + 1, 0, 5, (0, 4, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_write_is_not_of_an_acknowledgement_that_was_refused() -> None:

@@ -232,6 +232,7 @@ def test_a_little_more_is_not_enough(left: int, gain: int, is_doubted: bool) -> 
 def test_what_is_tried_is_bounded_and_only_what_may_matter() -> None:
     """Without a reset, transactions, renewals and a queue only numbers are left; only events near the stop are read."""
     life = Life(*ALL)
+    life.add("initialize", request={}, response={"error": "coordinator_load_in_progress"})
     life.initialize(0)
     stop = life.fetch((0, 4, 1))
     life.fill(1000)
@@ -299,15 +300,16 @@ def test_settings_that_events_are_about_are_tried() -> None:
 def test_a_reset_by_duration_begins_where_the_first_member_did() -> None:
     """No log says where that is; the first records that a member has got do. All else that the read says stays."""
     life = Life("auto_offset_reset")
+    life.fetch((7, 9, 1))  # of another life
     life.initialize(-1)
-    life.events[-1] = (3, life.events[-1][1]._replace(request={"leader_epoch": 4}))
+    life.events[-1] = (4, life.events[-1][1]._replace(request={"leader_epoch": 4}))
     life.fetch()
-    stop = life.fetch((40, 44, 1))
+    stop = life.fetch((40, 44, 1), (45, 49, 1))
     life.fill()
     requests: list[Any] = []
 
     def explains(events: list[Located]) -> int:
-        requests.append(events[1][1].request)
+        requests.append(events[2][1].request)
         return 7
 
     assert doubt(life.events, stop, 7, explains) is None
@@ -339,6 +341,7 @@ def test_as_long_as_the_state_is_not_read_what_was_acquired_is_not_known() -> No
     life.initialize(0)
     life.add("fetch", request={})
     life.add("initialize", request={}, response={"error": "coordinator_load_in_progress"})
+    life.write((0, 4, 2, 1))
     stop = life.fetch((9, 9, 1))
 
     assert unanswered_fetch(life.events, stop) is not None

@@ -78,20 +78,99 @@ def test_a_connection_releases_nothing_before_it_is_lost() -> None:
     assert report.explained.releases == 0
 
 
-def test_an_acknowledgement_that_was_under_way_has_the_time_of_its_write() -> None:
+@pytest.mark.parametrize("written", [[(0, 0), (1, 1)], [(0, 3)]], ids=["some records", "all of them"])
+def test_an_acknowledgement_that_was_under_way_has_the_time_of_its_write(written: list[tuple[int, int]]) -> None:
     """The broker has stopped before it was answered, so that no line has it."""
+    end = written[-1][1] + 1
     life = begun()
-    life.writes(500, 101, (0, 2), (0, 0, 2, 1), (1, 1, 2, 1))
+    life.writes(500, 101, (0, end), *((first, last, 2, 1) for first, last in written))
     life.fetches(510, 100, "m2", 1)
     life.loses(21, "m1")
     life.starts_again()
-    life.reads(8_010, 1, 2)
-    life.fetches(8_020, 1, "m2", 2, (2, 3, 1))
+    life.reads(8_010, 1, end)
 
     found = checked(life)
 
     assert (found.report.verdict, found.report.explained.unlogged) == (Verdict.EXPLAINED, 1)
-    assert inferred(found)[0] == ("acknowledge", "m1", 500)
+    (batches,) = [(event.request or {})["batches"] for event in found.events() if event.kind == "acknowledge"]
+    assert [(batch.first_offset, batch.last_offset) for batch in batches] == written
+    assert [(kind, member, at_ms) for kind, member, at_ms in inferred(found) if kind != "stop"] == [
+        ("acknowledge", "m1", 500)
+    ]
+    assert "stop" in {event.kind for event in found.events()}
+
+
+@pytest.mark.parametrize(("written_ms", "verdict"), [(900, Verdict.CONTRADICTION), (1_025, Verdict.EXPLAINED)])
+def test_the_locks_of_a_leader_that_was_dropped_expire_when_they_are_due(written_ms: int, verdict: Verdict) -> None:
+    """Another one has read the state meanwhile; the write is of the one before."""
+    life = begun()
+    life.reads(300, 101, 0)
+    life.writes(written_ms, 102, (0, 0), (0, 3, 0, 1))
+    life.fetches(5_000, 2, "m2", 1, (0, 3, 1))
+
+    report = checked(life).report
+
+    assert (report.verdict, report.explained.former_writes) == (verdict, int(verdict is Verdict.EXPLAINED))
+
+
+@pytest.mark.parametrize(("written_ms", "expired_ms"), [(1_041, 1_040), (1_200, 1_200)])
+def test_a_write_that_comes_later_has_not_waited(written_ms: int, expired_ms: int) -> None:
+    """m1 has released its records; the lock of m2 is due before that is answered, and its write comes then or later."""
+    life = begun()
+    life.appends(28, 4, 7)
+    life.fetches(30, 2, "m2", 1, (4, 7, 1))
+    life.acknowledges(1_010, 35, "m1", 2, (0, 3, 2), None)
+    life.writes(1_011, 101, (0, 0), (0, 3, 0, 1))
+    life.events[-1] = life.events[-1]._replace(done_us=1_040_000)
+    life.writes(written_ms, 102, (0, 0), (4, 7, 0, 1))
+    life.fetches(1_300, 2, "m3", 1, (0, 3, 2), (4, 7, 2))
+
+    found = checked(life)
+
+    assert (found.report.verdict, found.report.moves) == (Verdict.EXPLAINED, 0)
+    assert inferred(found)[-1] == ("expire", None, expired_ms)
+
+
+def test_a_lock_with_a_write_under_way_expires_only_with_another_one() -> None:
+    """It is due before its write is answered, which nothing shows; m2 acknowledges at once after that."""
+    life = begun()
+    life.appends(498, 4, 7)
+    life.fetches(500, 2, "m2", 1, (4, 7, 1))
+    life.acknowledges(1_010, 35, "m1", 2, (0, 3, 1), None)
+    life.writes(1_011, 101, (0, 4), (0, 3, 2, 1))
+    life.events[-1] = life.events[-1]._replace(done_us=1_040_000)
+    life.acknowledges(1_041, 5, "m2", 2, (4, 7, 1), None)
+    life.writes(1_042, 102, (4, 4), (4, 7, 2, 1))
+    life.fetches(1_100, 50, "m3", 1)
+
+    found = checked(life)
+
+    assert (found.report.verdict, found.report.explained.expiries) == (Verdict.EXPLAINED, 0)
+    assert inferred(found) == []
+
+
+def test_a_dead_letter_queue_answers_before_its_write_and_not_at_the_end() -> None:
+    """What it has not answered by then nobody knows: m2 is told that its records are not its own, which is wrong."""
+    for is_answered in (True, False):
+        life = HandMadeLife()
+        settings = {**(life.events[0].request or {}), "dlq_topic": "dead"}
+        life.events[0] = life.events[0]._replace(request=settings)
+        life.reads(10, 100, 0)
+        life.appends(12, 0, 3)
+        life.fetches(20, 2, "m1", 1, (0, 3, 1))
+        life.acknowledges(30, 5, "m1", 2, (0, 3, 3), None)
+        life.writes(31, 101, (0, 0), (0, 3, 3, 1))
+        if is_answered:
+            life.writes(60, 102, (0, 4), (0, 3, 4, 1))
+        life.appends(90, 4, 7)
+        life.fetches(100, 2, "m2", 1, (4, 7, 1))
+        life.acknowledges(200, 5, "m2", 2, (4, 7, 1), "invalid_record_state")
+
+        found = checked(life)
+
+        assert [finding.event.request_no for finding in found.report.findings] == [2]
+        assert found.report.explained.dead_letters == is_answered
+        assert inferred(found) == [("dead_letter", None, 60)] * is_answered
 
 
 def two_locks(acquired_ms: float, head: tuple[int, int]) -> HandMadeLife:
@@ -160,9 +239,10 @@ def test_events_that_are_forgotten_may_come_again() -> None:
     taken.expire(20)
     taken.appended(log[:3], 30)
 
-    taken.forget_after(1)
-    taken.forget_after(1)
+    taken.forget_after(2)
     taken.appended(log[:2], 40)
     taken.appended(log, 50)
 
-    assert [(event.seq, event.effect_us) for event in taken.events] == [(0, 10), (1, 40), (2, 50), (3, 50)]
+    assert [(event.kind, event.seq, event.effect_us) for event in taken.events] == [
+        *(("log", 0, 10), ("expire", 0, 20), ("log", 1, 40), ("log", 2, 50), ("log", 3, 50)),
+    ]

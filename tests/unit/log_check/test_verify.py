@@ -170,12 +170,14 @@ def test_findings_come_in_the_order_of_events() -> None:
     life.fetches(620, 2, "m1", 5, (0, 3, 1))
     key, own = life.events[0].key, [*enumerate(life.events, 2)]
 
-    report = check_partition(key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+    checked = check_partition(key, own, "history.jsonl", Header(order=Order.ARRIVAL))
 
-    assert [(finding.event.request_no, finding.observed) for finding in report.findings] == [
+    assert [(finding.event.request_no, finding.observed) for finding in checked.report.findings] == [
         (2, {"lock_ms": 7000}),
         (4, [[0, 3, 1]]),
     ]
+    verdicts = [event.request or {} for event in checked.events() if event.kind == "verdict"]
+    assert [each["reason"] for each in verdicts] == [finding.reason for finding in checked.report.findings]
 
 
 def test_a_request_that_is_there_twice_is_named(tmp_path: Path) -> None:
