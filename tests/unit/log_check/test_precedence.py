@@ -142,6 +142,21 @@ def test_the_requests_of_a_connection_come_in_order_from_the_number_0_on() -> No
     assert lines(steps, What.FETCH, What.ACKNOWLEDGE) == [1, 2]
 
 
+@pytest.mark.parametrize("number", [0, None])
+def test_requests_of_one_number_come_in_the_order_of_their_times(number: int | None) -> None:
+    """Some clients give all of a connection the same one; a fetch that acknowledges comes after its acknowledgement."""
+    life = HandMadeLife()
+    life.fetches(20, 4, "m1", 1, (0, 3, 1))
+    life.acknowledges(500, 5, "m1", 2, (0, 3, 1), None)
+    life.fetches(500, 100, "m1", 2, (4, 7, 1))
+    life.acknowledges(900, 5, "m1", 3, (4, 7, 1), None)
+    events = [event._replace(request_no=number) for event in life.events]
+
+    steps = in_order(schedule(enumerate(events))).steps
+
+    assert lines(steps, What.FETCH, What.ACKNOWLEDGE) == [1, 2, 3, 4]
+
+
 def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them() -> None:
     """Both have waited: it has acquired what comes after them, and the records are available until the other fetch."""
     log = Log()

@@ -219,6 +219,26 @@ def test_a_client_that_gives_all_requests_one_number_repeats_none() -> None:
     ]
 
 
+@pytest.mark.parametrize("number", [0, None])
+def test_what_a_client_does_that_gives_all_requests_one_number_is_explained(number: int | None) -> None:
+    """It fetches and acknowledges twice; no acknowledgement comes before the fetch that has acquired its records."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for first in (0, 4):
+        life.appends(12 + 100 * first, first, first + 3)
+        life.fetches(20 + 100 * first, 2, "m1", 1, (first, first + 3, 1))
+        life.acknowledges(300 + 100 * first, 5, "m1", 1, (first, first + 3, 1), None)
+        life.writes(301 + 100 * first, 101 + first, (first, 4), (first, first + 3, 2, 1))
+    events = [event if event.kind == "write" else event._replace(request_no=number) for event in life.events]
+
+    report = check_partition(
+        events[0].key, [*enumerate(events, 2)], "history.jsonl", Header(order=Order.ARRIVAL)
+    ).report
+
+    assert report.verdict is Verdict.EXPLAINED
+    assert report.explained.codes == 2
+
+
 def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None:
     """The message names file and line."""
     path = tmp_path / "history.jsonl"
