@@ -286,8 +286,9 @@ def own_numbers(*events: tuple[int | None, float | None]) -> list[tuple[int, Eve
     life = HandMadeLife()
     for number, at_ms in events:
         life.fetches(at_ms or 0, 2, "m1", number or 0)
-        untimed = {} if at_ms is not None else {"at_us": None, "done_us": None}
-        life.events[-1] = life.events[-1]._replace(request_no=number, **untimed)
+        life.events[-1] = life.events[-1]._replace(request_no=number)
+        if at_ms is None:
+            life.events[-1] = life.events[-1]._replace(at_us=None, done_us=None)
     return [*enumerate(life.events[1:], FIRST_LINE)]
 
 

@@ -301,6 +301,36 @@ def test_a_write_is_not_of_an_acknowledgement_that_was_refused() -> None:
     assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3]
 
 
+def test_a_start_offset_at_records_in_flight_orders_no_writes() -> None:
+    """The first member holds its records all the time, and the others release theirs one after the other."""
+    log = Log()
+    for place, member in enumerate(("m1", "m2", "m3")):
+        log.fetch(member, 2 * place, 2 * place + 1, (5 * place, 5 * place + 4, 1))
+    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.write(101, 103, 0, 0, (5, 9, 0, 1))
+    log.acknowledge("m3", 110, 112, (10, 14, 2))
+    log.write(111, 113, 0, 0, (10, 14, 0, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.OUTCOME, 4)) < order.index((What.ACKNOWLEDGE, 5))
+
+
+@pytest.mark.parametrize("deliveries", [2, 3])
+def test_records_that_come_again_without_a_write_wait_for_no_other_one(deliveries: int) -> None:
+    """What has released them is in no log; another member's acknowledgement is under way meanwhile."""
+    log = Log()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.fetch("m3", 2, 3, (5, 9, 1))
+    log.acknowledge("m3", 100, 101, (5, 9, 2))
+    log.write(101, 104, 0, 0, (5, 9, 0, 1))
+    log.fetch("m2", 90, 103, (0, 4, deliveries))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 4)) < order.index((What.OUTCOME, 3))
+
+
 def released(room: int) -> Log:
     """Return a life in which two members have released what they had: ten records, and there are five more."""
     log = Log()
