@@ -110,10 +110,20 @@ def undecided() -> HandMadeLife:
     return life
 
 
+def never_answered() -> HandMadeLife:
+    """Return a life whose state could not be read, and so nothing was acquired."""
+    life = HandMadeLife()
+    life.reads(10, 100, None)
+    life.appends(12, 0, 3)
+    life.fetches(20, 100, "m1", 1)
+    return life
+
+
 PLACES: Final = {
     acquired_twice: (Verdict.CONTRADICTION, 4, []),
     begun_in_the_middle: (Verdict.NOT_CHECKED, 2, []),
     never_read: (Verdict.NOT_CHECKED, 0, []),
+    never_answered: (Verdict.NOT_CHECKED, 0, []),
     sent_twice: (Verdict.CONTRADICTION, 6, [4, 7]),
     locked_otherwise: (Verdict.CONTRADICTION, 4, []),
     thrown: (Verdict.KAFKA_DEFECT, 9, []),
@@ -360,3 +370,19 @@ def test_what_was_explained_before_the_budget_was_spent_is_counted(work: int) ->
     before = sum(event.kind == "fetch" for event in life.events[: finding.event.seq])
     assert before > 5
     assert report.explained.fetches_with_records in {before - 1, before}  # the last step may be given up, too
+
+
+def test_where_the_budget_is_spent_that_is_the_reason() -> None:
+    """What a fetch has acquired that was not answered is not known, but nothing has failed to fit because of that."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.fetches(20, 2, "m2", 1)
+    life.events[-1] = life.events[-1]._replace(response=None)
+    for offset in range(30):
+        life.appends(50 + 50 * offset, offset, offset)
+        life.fetches(60 + 50 * offset, 2, "m1", 1 + offset, (offset, offset, 1))
+
+    (finding,) = checked(life, budget=Budget(2_000)).findings
+
+    assert finding.verdict is Verdict.BOUND_REACHED
+    assert finding.reason.startswith("the check ends here for good")
