@@ -49,7 +49,7 @@ def test_writes_that_were_sent_before_the_state_is_read_are_passed_over() -> Non
     report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
 
     assert [finding.verdict for finding in report.findings] == [Verdict.NOT_CHECKED]
-    assert (report.explained.codes, report.explained.writes) == (1, 1)
+    assert (report.explained.codes, report.explained.writes, report.moves) == (1, 1, 0)
 
 
 def test_what_is_not_checked_has_its_place_in_the_order_that_is_found() -> None:
