@@ -29,7 +29,9 @@ def test_a_lock_expires_before_its_write_is_logged(written_ms: int, expired_ms: 
     found = checked(written_ms)
 
     assert (found.report.verdict, found.report.moves, found.report.explained.expiries) == (Verdict.EXPLAINED, 0, 1)
-    assert [event.effect_us for event in found.events() if event.kind == "expire"] == [expired_ms * 1000]
+    events = list(found.events())
+    assert [event.effect_us for event in events if event.kind == "expire"] == [expired_ms * 1000]
+    assert {event.kind for event in events if event.inferred} == {"verdict", "expire"}  # no line says so
 
 
 def test_a_lock_does_not_expire_long_before_it_is_due() -> None:

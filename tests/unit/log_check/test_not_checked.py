@@ -54,6 +54,20 @@ def test_what_every_broker_refuses_is_checked_before_the_state_is_read(error: st
     assert report.explained.fetches_with_records == 1
 
 
+def test_writes_that_were_sent_before_the_state_is_read_are_passed_over() -> None:
+    """The next one is compared with what is done after that."""
+    life = begun_in_the_middle()
+    life.fetches(2_010, 1, "m1", 8, (5, 19, 1))
+    life.acknowledges(2_020, 5, "m1", 9, (5, 19, 1), None)
+    life.writes(2_021, 102, (5, 15), (5, 19, 2, 1))
+    life.fetches(2_050, 100, "m1", 10)
+
+    report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
+
+    assert [finding.verdict for finding in report.findings] == [Verdict.NOT_CHECKED]
+    assert (report.explained.codes, report.explained.writes, report.moves) == (1, 1, 0)
+
+
 def test_what_is_not_checked_has_its_place_in_the_order_that_is_found() -> None:
     """A write whose answer comes before the state is read is there once, as all else is."""
     life = HandMadeLife()
