@@ -379,6 +379,17 @@ def test_a_request_comes_after_the_one_before_it_in_its_connection(number: int) 
     ]
 
 
+def test_numbers_order_the_requests_of_a_connection_and_not_times() -> None:
+    """The line of the first one is late: the second one seems to have been taken before it."""
+    life = HandMadeLife()
+    life.fetches(12, 5, "m1", 1)
+    life.fetches(10, 5, "m1", 2)
+
+    steps = [(step.event.request_no, step.at_us) for step in steps_of(life) if step.what is What.FETCH]
+
+    assert steps == [(1, 17_000), (2, 17_001)]
+
+
 def latest_outcomes(life: HandMadeLife) -> list[int]:
     """Return when the outcomes of the writes of a life could have taken effect at the latest. [µs]"""
     return [step.latest_us for step in steps_of(life) if step.what is What.OUTCOME]
