@@ -190,7 +190,6 @@ class Search:
         steps: The steps in the preferred order; at least one.
 
     Attributes:
-        first: The first step.
         moves: How many steps were moved.
         passed_over: The lines of events that were not checked, as something before them did not fit: an event has
             several steps.
@@ -198,7 +197,6 @@ class Search:
 
     def __init__(self, checked: CheckedPartition, steps: list[Step]) -> None:
         """Start before the first step."""
-        self.first = steps[0]
         self.moves = 0
         self.passed_over: set[int] = set()
         self._checked = checked
@@ -228,18 +226,29 @@ class Search:
     def _run(self) -> Stop | None:
         while self._index < len(self._steps):
             saved = self._checked.save()
-            self._keep(saved)
-            step = self._steps[self._index]
-            mismatch = self._checked.take(step, saved)
-            if mismatch is None:
-                if step.what in LIVES:
-                    self._forget_moves()
-                self._index += 1
-                continue
-            self._repair = repair = self._begin_repair()
-            if not self._is_repaired(repair, mismatch) and not self._is_undecided_instead():
-                return self._stop(mismatch, repair)
+            try:
+                stop = self._next(saved)
+            except BudgetSpentError:
+                self._checked.restore(saved)
+                raise
+            if stop is not None:
+                return stop
         return None
+
+    def _next(self, saved: Saved) -> Stop | None:
+        """Take the next step, in another order if need be; return a stop if it fits in none."""
+        self._keep(saved)
+        step = self._steps[self._index]
+        mismatch = self._checked.take(step, saved)
+        if mismatch is None:
+            if step.what in LIVES:
+                self._forget_moves()
+            self._index += 1
+            return None
+        self._repair = repair = self._begin_repair()
+        if self._is_repaired(repair, mismatch) or self._is_undecided_instead():
+            return None
+        return self._stop(mismatch, repair)
 
     def _keep(self, saved: Saved) -> None:
         """Keep a place to come back to, and no more of those before it than there is memory for."""
@@ -267,7 +276,8 @@ class Search:
     def _is_repaired(self, repair: _Repair, mismatch: Mismatch) -> bool:
         """Look for an order that explains more, and go on with it."""
         begin = self._index - len(self._places) + 1
-        first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places), 0, mismatch)
+        steps = self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD]
+        first = Tip(steps, list(self._places), mismatch=mismatch)
         for moves, best in self._repairs(first, repair):
             if best is not None:
                 self._instead = self._undecided(begin, first, best) or self._instead
@@ -427,7 +437,6 @@ class Search:
         step = self._steps[self._index]
         partition = self._places[-1].partition
         is_passed = partition is None or partition.start_offset >= self._moved_end
-        self._forget_moves()
         self._checked.restore(self._places[-1])
         suspects = self._checked.suspects
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
@@ -457,9 +466,6 @@ class Search:
     def _end(self, reason: str) -> Stop:
         """End for good: there is nothing left to spend."""
         step, repair = self._steps[self._index], self._repair
-        if self._places:  # otherwise it was spent before anything was done
-            self._checked.restore(self._places[-1])
-        self._checked.give_up()
         self.passed_over.update(after.line for after in self._steps[self._index + 1 :] if after.what not in FACTS)
         self._index = len(self._steps)
         if repair is None or repair.blocked is not step:
