@@ -157,6 +157,12 @@ class _Repair:
     seen: set[int] = field(factory=set)
     """The hashes of the states that orders have led to."""
 
+    def furthest_of(self, tips: list[Tip]) -> list[Tip]:
+        """Return those of *tips* that explain the most, as many as there is memory for."""
+        kept = _furthest(tips)
+        self.is_cut |= len(kept) < min(len(tips), _PROVING_TIPS)
+        return kept
+
     def note(self, tip: Tip) -> None:
         """Note how far an order got."""
         self.tried += 1
@@ -311,10 +317,12 @@ class Search:
         yield self._decided(first)
         late = self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
         yield 1, None if late is None or late.mismatch is not None else late
-        repair.has_tried_all = self._are_few_involved() and not self._is_cut(repair)
+        repair.has_tried_all = self._are_few_involved()
         for moves in range(2, MOST_MOVES + 1):
-            tips, found = _furthest(found), []
+            tips, found = repair.furthest_of(found), []
             repair.held = 0
+            if moves == _PROVING_MOVES:
+                repair.has_tried_all &= not self._is_cut(repair)
             for rank, tip in enumerate(tips):
                 yield moves, self._best(tip, islice(other_orders(tip), MOST_MORE_ORDERS), found, repair)
                 if moves == _PROVING_MOVES and rank < _PROVING_TIPS:
@@ -379,7 +387,7 @@ class Search:
                     found.append(other)
                     repair.held += other.held
                     if repair.held > 2 * MOST_HELD:
-                        found[:] = _furthest(found)
+                        found[:] = repair.furthest_of(found)
                         repair.held = sum(each.held for each in found)
             elif best is None or (-other.undecided, other.index) > (-best.undecided, best.index):
                 best = other

@@ -231,9 +231,11 @@ def test_why_nothing_was_looked_for_is_said_at_the_first_event(
     made: Callable[[], HandMadeLife], work: int, verdict: Verdict, reason: str
 ) -> None:
     """The log cannot be, or nothing is known of it, or it costs too much to begin."""
-    (finding,) = checked(made(), budget=Budget(work), has_source=False).findings
+    report = checked(made(), budget=Budget(work), has_source=False)
 
+    (finding,) = report.findings
     assert (finding.verdict, finding.place.line, finding.reason) == (verdict, FIRST_LINE, reason)
+    assert report.not_checked == report.events
 
 
 def test_where_memory_does_not_suffice_that_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,10 +246,12 @@ def test_where_memory_does_not_suffice_that_is_the_reason(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(import_module("sharestate.log_check.verify"), "in_order", in_order)
 
-    (finding,) = checked(begun(), has_source=False).findings
+    report = checked(begun(), has_source=False)
 
+    (finding,) = report.findings
     assert (finding.verdict, finding.place.line) == (Verdict.BOUND_REACHED, FIRST_LINE)
     assert finding.reason == "there is not enough memory"
+    assert report.not_checked == report.events
 
 
 # ---- why

@@ -157,6 +157,20 @@ def test_orders_to_come_back_to_take_no_more_memory_than_there_is(monkeypatch: p
     assert 400 < max(held) < 500
 
 
+@pytest.mark.parametrize(("most", "verdict"), [(800, Verdict.CONTRADICTION), (300, Verdict.BOUND_REACHED)])
+def test_orders_for_which_there_is_no_memory_prove_nothing(
+    most: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another step is to be moved in the ten that explain the most; of which some are not kept."""
+    monkeypatch.setattr(search, "MOST_HELD", most)
+    life = begun()
+    for number in range(6):
+        life.fetches(20 + number, 20, f"m{number}", 1)
+    life.fetches(40, 2, "m6", 1, (0, 3, 2))
+
+    assert verdicts(checked(life)) == [verdict]
+
+
 @pytest.mark.parametrize(("others", "verdict"), [(15, Verdict.CONTRADICTION), (16, Verdict.BOUND_REACHED)])
 def test_where_many_steps_may_have_come_at_a_time_nothing_is_proved(others: int, verdict: Verdict) -> None:
     """A fetch acquires what another member has, while others look for records; far from it are many more of them."""
