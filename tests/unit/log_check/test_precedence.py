@@ -93,7 +93,7 @@ class Log:
 
     def append(self, taken: int, first: int, last: int) -> None:
         """Add a batch of the topic's log."""
-        self.add("log", "producer", taken, taken, {"batches": (AppendedBatch(first, last),)}, {})
+        self.add("log", "producer", taken, taken, {"batches": (AppendedBatch(first, last, bytes=100),)}, {})
 
     def in_order(self) -> list[Step]:
         """Return the steps in the order that follows from what was seen."""
@@ -172,15 +172,16 @@ def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
     assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [4]
 
 
-def test_a_write_that_counts_less_comes_before_one_that_was_sent_before_it() -> None:
+@pytest.mark.parametrize("done", [100, 101], ids=["at one instant", "at one time"])
+def test_a_write_that_counts_less_comes_before_one_that_was_sent_before_it(done: int) -> None:
     """The number of complete records only grows: records were released before others were accepted."""
     log = Log()
     log.read(0, 1)
     log.fetch("m1", 2, 3, (0, 4, 1))
     log.fetch("m2", 4, 5, (5, 9, 1))
     log.fetch("m3", 6, 7, (10, 11, 1))
-    log.acknowledge("m1", 100, 101, (0, 4, 1))
-    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.acknowledge("m1", 100, done, (0, 4, 1))
+    log.acknowledge("m2", 100, done, (5, 9, 2))
     log.acknowledge("m3", 110, 111, (10, 11, 1))
     log.write(102, 103, 0, 5, (0, 4, 2, 1))
     log.write(102, 103, 0, 0, (5, 9, 0, 1))
@@ -208,6 +209,52 @@ def test_records_below_the_start_offset_are_not_counted() -> None:
     assert {step.allowed for step in log.in_order()} == {Allowed.NOTHING}
 
 
+@pytest.mark.parametrize("done", [100, 101], ids=["at one instant", "at one time"])
+@pytest.mark.parametrize(
+    ("counts", "order"),
+    [
+        ((13, 8), [4, 3]),  # three were complete before, of aborted records
+        ((13, 5), [4, 3]),  # between them
+        ((13, 9), [3, 4]),  # with what the second says the first has no room for its own
+        ((13, 3), [3, 4]),  # the second says less than it completes itself
+        ((8, 13), [3, 4]),  # before both
+    ],
+)
+def test_of_two_writes_the_one_that_counts_less_came_first_where_aborted_records_are_complete(
+    counts: tuple[int, int], order: list[int], done: int
+) -> None:
+    """Each completes five records; no write names those that were aborted."""
+    log = Log()
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.fetch("m2", 4, 5, (5, 9, 1))
+    log.acknowledge("m1", 100, done, (0, 4, 1))
+    log.acknowledge("m2", 100, done, (5, 9, 1))
+    log.write(102, 103, 0, counts[0], (0, 4, 2, 1))
+    log.write(102, 103, 0, counts[1], (5, 9, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE) == order
+
+
+@pytest.mark.parametrize("overtaken_by", [7, 8, 11])
+def test_a_write_is_overtaken_by_many_others(overtaken_by: int) -> None:
+    """It was sent first and counts the records of all of them; on one run it was eleven."""
+    log = Log()
+    log.read(0, 1)
+    members = range(overtaken_by + 1)
+    for each in members:
+        log.fetch(f"m{each}", 2 + each, 3 + each, (each, each, 1))
+    for each in members:
+        log.acknowledge(f"m{each}", 100, 101, (each, each, 1))
+    for each in members:
+        log.write(102, 103, 0, each or len(members), (each, each, 2, 1))
+
+    steps = log.in_order()
+
+    first, *others = range(len(members) + 1, 2 * len(members) + 1)
+    assert lines(steps, What.ACKNOWLEDGE) == [*others, first]
+
+
 @pytest.mark.parametrize("acquired", [((5, 9, 1),), ((5, 6, 1), (7, 9, 1))], ids=["one batch", "two batches"])
 def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tuple[int, int, int], ...]) -> None:
     """The fetch seems to be done before the answer to the write that moves the SPSO; nothing was acquired before it."""
@@ -225,19 +272,20 @@ def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tupl
     assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 5))
 
 
-def released(room: int) -> Log:
-    """Return a life in which two members have released what they had: ten records, and there are five more."""
+def released(room: int, members: int = 2) -> Log:
+    """Return a life in which two members, or more, have released five records each, and there are five more."""
     log = Log()
     log.add("config", "broker", 0, 0, {"max_record_locks": room}, {})
     log.read(0, 1)
-    for first in (0, 5, 10):
+    firsts = range(0, 5 * members, 5)
+    for first in (*firsts, 5 * members):
         log.append(2, first, first + 4)
-    log.fetch("m1", 3, 4, (0, 4, 1))
-    log.fetch("m2", 5, 6, (5, 9, 1))
+    for number, first in enumerate(firsts):
+        log.fetch(f"m{number + 1}", 3 + 2 * number, 4 + 2 * number, (first, first + 4, 1))
     log.wanted = 500
-    for member, first in (("m1", 0), ("m2", 5)):
-        log.acknowledge(member, 100, 101, (first, first + 4, 2))
-    for first in (0, 5):
+    for number, first in enumerate(firsts):
+        log.acknowledge(f"m{number + 1}", 100, 101, (first, first + 4, 2))
+    for first in firsts:
         log.write(101, 102, 0, 0, (first, first + 4, 0, 1))
     return log
 
@@ -261,6 +309,96 @@ def test_a_fetch_that_has_got_all_that_there_was_room_for_passes_nothing_over(ro
     assert acquirers(log) == order
 
 
+@pytest.mark.parametrize(
+    ("more", "order"),
+    [
+        ({"others": (400, 94)}, ["m4", "m3"]),
+        ({"others": (400, 95)}, ["m3", "m4"]),
+        ({"partitions": 1}, ["m4", "m3"]),
+        ({"partitions": 2}, ["m3", "m4"]),
+    ],
+    ids=["fewer than it wanted", "all that it wanted", "one partition", "two partitions"],
+)
+def test_a_fetch_that_could_not_acquire_more_passes_nothing_over(more: dict[str, Any], order: list[str]) -> None:
+    """It wanted 500 and has got five of one partition; how much it has read of one of two is not known."""
+    log = released(20)
+    log.fetch("m3", 250, 260, (0, 4, 2))
+    line, event = log.events[-1]
+    log.events[-1] = line, event._replace(request={**(event.request or {}), **more})
+    log.fetch("m4", 250, 261, (5, 9, 2))
+
+    assert acquirers(log) == order
+
+
+@pytest.mark.parametrize(("max_bytes", "order"), [(299, ["m3", "m4"]), (300, ["m4", "m3"])])
+def test_a_fetch_passes_nothing_over_that_it_has_not_read(max_bytes: int, order: list[str]) -> None:
+    """It has acquired two batches of 100 bytes, each a range of its own, and has read the third, or has not."""
+    log = released(40, 3)
+    log.fetch("m4", 250, 260, (0, 4, 2), (5, 9, 2))
+    line, event = log.events[-1]
+    log.events[-1] = line, event._replace(member_id="m3", request={**(event.request or {}), "max_bytes": max_bytes})
+    log.fetch("m5", 250, 261, (10, 14, 2))
+    line, event = log.events[-1]
+    log.events[-1] = line, event._replace(member_id="m4")
+
+    assert acquirers(log)[1:] == order
+
+
+@pytest.mark.parametrize(("limit", "order"), [(2, ["m3", "m4"]), (5, ["m4", "m3"])])
+def test_a_fetch_passes_nothing_over_that_is_held_back(limit: int, order: list[str]) -> None:
+    """From the second delivery of two on, or the third of five, records that keep failing are acquired apart."""
+    log = Log()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 20, "delivery_count_limit": limit}, {})
+    log.read(0, 1)
+    for first in (0, 5):
+        log.append(2, first, first + 4)
+    log.fetch("m1", 3, 4, (0, 4, 1))
+    log.wanted = 500
+    log.fetch("m2", 5, 6, (5, 9, 1))
+    log.acknowledge("m2", 20, 21, (5, 9, 2))
+    log.write(21, 22, 0, 0, (5, 9, 0, 1))
+    log.fetch("m2", 60, 61, (5, 9, 2))
+    for member, first in (("m1", 0), ("m2", 5)):
+        log.acknowledge(member, 100, 101, (first, first + 4, 2))
+    for first, count in ((0, 1), (5, 2)):
+        log.write(101, 102, 0, 0, (first, first + 4, 0, count))
+    log.fetch("m3", 250, 260, (0, 4, 2))
+    log.fetch("m4", 250, 261, (5, 9, 3))
+
+    assert acquirers(log)[1:] == order
+
+
+def test_new_records_are_available_once_the_window_has_room_for_the_first_of_them() -> None:
+    """
+    A fetch does not get them 2 ms after the answer with which there is room: it came before that.
+
+    There was room for one, and it has got five: in its mode it would have got no more than one.
+    """
+    log = Log()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 6}, {})
+    log.read(0, 1)
+    for first in (0, 5, 10):
+        log.append(2, first, first + 4)
+    log.fetch("m1", 3, 4, (0, 4, 1))
+    log.fetch("m2", 5, 6, (5, 9, 1))
+    log.wanted = 500
+    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.write(101, 102, 0, 0, (5, 9, 0, 1))
+    log.acknowledge("m1", 298, 299, (0, 4, 1))
+    log.write(299, 300, 0, 5, (0, 4, 2, 1))
+    log.fetch("m3", 250, 302, (5, 9, 2))
+    line, event = log.events[-1]
+    log.events[-1] = line, event._replace(request={**(event.request or {}), "mode": "record_limit"})
+    log.fetch("m5", 290, 403, (10, 14, 1))
+    log.acknowledge("m3", 410, 411, (5, 9, 1))
+    log.write(411, 412, 5, 5, (5, 9, 2, 2))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    answer = next(place for place, (what, line) in enumerate(order) if what is What.OUTCOME and line == 10)
+    assert order.index((What.FETCH, 11)) < answer < order.index((What.FETCH, 12))
+
+
 def test_the_window_may_have_been_filled_by_a_fetch_at_the_same_time() -> None:
     """A third has acquired the last records: if it came first, there was room for the five that the first has got."""
     log = released(20)
@@ -269,6 +407,16 @@ def test_the_window_may_have_been_filled_by_a_fetch_at_the_same_time() -> None:
     log.fetch("m5", 250, 262, (10, 14, 1))
 
     assert acquirers(log) == ["m3", "m4", "m5"]
+
+
+def test_the_window_was_not_filled_by_a_fetch_that_came_later() -> None:
+    """A third has acquired the last records 100 ms later: until then there was room for more."""
+    log = released(20)
+    log.fetch("m3", 250, 260, (0, 4, 2))
+    log.fetch("m4", 250, 261, (5, 9, 2))
+    log.fetch("m5", 360, 362, (10, 14, 1))
+
+    assert acquirers(log) == ["m4", "m3", "m5"]
 
 
 def test_of_two_places_for_a_fetch_that_passes_records_over_the_nearer_one_is_taken() -> None:
