@@ -7,14 +7,25 @@ from itertools import pairwise
 from typing import Final
 
 import pytest
+from attrs import evolve
 
 from sharestate.history import Event
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.checked_partition import CheckedPartition
-from sharestate.log_check.moves import MOST_AHEAD, Order, Tip, deciding_orders, orders_with_a_move, other_orders
+from sharestate.log_check.moves import (
+    MOST_AHEAD,
+    MOST_BACK,
+    MOST_WAYS,
+    Order,
+    Tip,
+    deciding_orders,
+    orders_with_a_move,
+    other_orders,
+)
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import Schedule, Step, What, schedule
 from sharestate.values.records import AcquiredRecords
+from sharestate.values.requests import StateBatch
 from tests.support.hand_made_events import HandMadeLife
 
 KEY: Final = ("orders", "AAAAAAAAAAAAAAAAAAAAAQ", 0)
@@ -91,6 +102,7 @@ MANY: Final = (
     ([fetch("m1"), fetch("m2"), fetch("m1", 2), fetch("m3"), fetch("m1", 3), fetch("m4")], 0),
     ([step(What.FETCH), step(What.FETCH), fetch("m1"), step(What.LOG)], 1),
     ([fetch("m1"), write_sent(0), write_sent(1)], 1),
+    ([fetch("m1"), fetch("m2"), step(What.INITIALIZE, "broker"), fetch("m3"), fetch("m4")], 3),
     ([fetch("m1"), fetch("m2"), fetch("m3")], 2),
 )
 
@@ -104,6 +116,9 @@ def test_every_order_has_each_step_once(steps: list[Step], index: int) -> None:
 
     assert orders
     assert all(0 <= order.place <= order.place + len(order.steps) <= len(steps) for order in orders)
+    for order in orders:  # and it ends with a step that is moved, or the one that does not fit
+        end = order.place + len(order.steps) - 1
+        assert order.steps[-1].line in {*range(end), index}
     assert all(sorted(each) == [*range(len(steps))] for each in lines(tip, orders))
     for each in lines(tip, orders):  # and the requests of a member stay in order
         for member in {one.event.connection for one in steps} - {None, "broker"}:
@@ -137,12 +152,31 @@ def test_what_comes_long_after_what_does_not_fit_does_not_come_first() -> None:
     assert {order[0] for order in orders if order[1:] == sorted(order[1:])} == {*range(1, MOST_AHEAD)}
 
 
-def test_nothing_that_does_not_fit_comes_after_the_next_life_begins() -> None:
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_nothing_that_does_not_fit_comes_after_the_next_life_begins(others: int) -> None:
     """What the state was after that is known."""
-    orders = tried([fetch("m1"), fetch("m2"), fetch("m3"), step(What.INITIALIZE, "broker")], 1)
+    after = [fetch(f"m{number}") for number in range(3, 3 + others)]
+    orders = tried([fetch("m1"), fetch("m2"), *after, step(What.INITIALIZE, "broker"), fetch("m9")], 1)
 
-    assert [0, 2, 1, 3] in orders
-    assert {order[-1] for order in orders} == {3}
+    begins = others + 2
+    assert ([0, 2, 1, *range(3, others + 4)] in orders) == bool(others)
+    assert all(order.index(1) < order.index(begins) for order in orders)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_of_writes_sent_together_the_last_is_issued_first(others: int) -> None:
+    """Most often all of them were issued before; only then one of those between is tried."""
+    after = [fetch(f"m{number}") for number in range(2, 2 + others)]
+    orders = tried([fetch("m1"), write_sent(0), write_sent(1), write_sent(2), *after], 1)
+
+    assert orders.index([0, 3, 1, 2, *range(4, 4 + others)]) < orders.index([0, 2, 1, 3, *range(4, 4 + others)])
+
+
+def test_no_step_is_moved_back_further_than_40_others() -> None:
+    """Fifteen were needed."""
+    orders = tried([fetch(f"m{number}") for number in range(MOST_BACK + 4)], MOST_BACK + 3)
+
+    assert {order.index(MOST_BACK + 3) for order in orders} == {*range(3, MOST_BACK + 4)}
 
 
 @pytest.mark.parametrize("write", [0, 1])
@@ -162,10 +196,10 @@ def test_nothing_comes_between_writes_of_one_request(number: int, connection: st
     assert ([0, 3, 1, 2] in orders) == (not is_one)
 
 
-@pytest.mark.parametrize("write", [0, 1])
-def test_answers_to_writes_take_effect_in_the_order_of_the_writes(write: int) -> None:
+@pytest.mark.parametrize("writes", [(0, 1), (1, 2), (1, 0)])
+def test_answers_to_writes_take_effect_in_their_order(writes: tuple[int, int]) -> None:
     """The second does not come before the first; a fetch comes between them."""
-    orders = tried([answered(write), answered(write + 1), fetch("m1")], 1)
+    orders = tried([*map(answered, writes), fetch("m1")], 1)
 
     assert [0, 2, 1] in orders
     assert all(order.index(0) < order.index(1) for order in orders)
@@ -191,10 +225,41 @@ def test_who_has_acquired_what_another_one_should_have_comes_after_that(member: 
     assert lines(tip, deciding_orders(tip)) == orders
 
 
+def test_all_steps_that_decide_are_tried() -> None:
+    """Records were to be given back by an answer that comes after it, and another one had acquired them before it."""
+    given_back = answered(0)
+    event = given_back.event._replace(request={"state_batches": (StateBatch(0, 3, 0, 1),)})
+    steps = [step(What.FETCH, "m1", acquired=(0, 3, 1)), fetch("m2"), fetch("m3"), given_back._replace(event=event)]
+    tip = tip_of(steps, 2, Mismatch("fetch", [[0, 3, 2]], []))
+
+    orders = lines(tip, deciding_orders(tip))
+
+    assert [0, 1, 3, 2] in orders
+    assert [1, 2, 0, 3] in orders
+
+
 def test_each_of_the_last_fetches_may_have_read_something_else() -> None:
     """And before each of the last answers to writes locks may have expired, or not."""
-    tip = tip_of([fetch("m1"), answered(0), fetch("m2"), answered(1), fetch("m3"), fetch("m4")], 4)
+    steps = [fetch("m1"), answered(0), fetch("m2"), answered(1), fetch("m3"), answered(2), fetch("m4")]
+    tip = tip_of(steps, 4)
 
     ways = [{each.line for each in order.steps if each.way} for order in other_orders(tip)]
 
     assert {frozenset(each) for each in ways} >= {frozenset({line}) for line in (0, 2, 3, 4)} | {frozenset({1, 3})}
+
+
+def test_a_fetch_has_not_read_ever_more_other_things() -> None:
+    """One way to read had to be skipped; three are."""
+    tip = tip_of([fetch("m1")._replace(way=MOST_WAYS), fetch("m2")._replace(way=MOST_WAYS - 1)], 1)
+
+    ways = {(each.line, each.way) for order in other_orders(tip) for each in order.steps if each.way}
+
+    assert ways == {(0, MOST_WAYS), (1, MOST_WAYS - 1), (1, MOST_WAYS)}
+
+
+def test_an_order_holds_what_was_saved_from_its_first_step_on() -> None:
+    """What was saved up to that step belongs to the order that it was made of."""
+    tip = tip_of([fetch("m1"), fetch("m2"), fetch("m3"), fetch("m4")], 3)
+    tip = evolve(tip, saved=[evolve(each, size=10**place) for place, each in enumerate(tip.saved)], place=1)
+
+    assert tip.held == 1_100
