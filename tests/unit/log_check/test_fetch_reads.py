@@ -74,16 +74,16 @@ NEAR: Final = 2
 """After how many ways to read the others are left untried, here."""
 
 
-@pytest.mark.parametrize("more", [(), (1, 2)])
+@pytest.mark.parametrize("others", [(488, 7, 1), (488, 7, 1, 1, 2), (1, 496)])
 def test_what_others_have_taken_is_at_first_what_is_missing(
-    more: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    others: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It wants 500 and has got four: others have acquired 496, or about as many; not 488, 495 or 498."""
     monkeypatch.setattr("sharestate.log_check.checked_fetches._MOST_WAYS", NEAR)
     life = begun(2, 10)
     life.fetches(20, 2, "m1", 1, (0, 9, 1))
     life.fetches(100, 2, "m2", 1, (10, 13, 1))
-    asks(life, mode="record_limit", partitions=3 + len(more), others=(488, 7, 1, *more))
+    asks(life, mode="record_limit", partitions=1 + len(others), others=others)
 
     assert checked(life).report.verdict is Verdict.EXPLAINED
 
@@ -129,25 +129,125 @@ def test_where_the_log_starts_is_there(*, inferred: bool) -> None:
         assert events[1].effect_us == 102_000
 
 
-def test_a_fetch_that_throws_stands_there_with_all_that_it_has_acquired() -> None:
-    """B8: its first batch was aborted and begins before the SPSO; no other partition has acquired any before it."""
-    life = HandMadeLife()
-    life.events[0] = life.events[0]._replace(request={**(life.events[0].request or {}), "isolation": "read_committed"})
-    life.reads(10, 100, 2)
-    for batch in (
-        AppendedBatch(0, 3, 7, transactional=True, bytes=100),
-        AppendedBatch(4, 4, 7, transactional=True, control="abort", bytes=100),
-        AppendedBatch(5, 8, bytes=100),
-    ):
-        life.appends(12, 0, 0)
-        asks(life, batches=(batch,))
-    life.fetches(20, 2, "m1", 1)
+def throws(life: HandMadeLife, at_ms: float, number: int) -> None:
+    """A member's fetch has thrown."""
+    life.fetches(at_ms, 2, "m1", number)
     life.events[-1] = life.events[-1]._replace(response={"error": "unknown_server_error"})
 
-    (fetch,) = found(life, "fetch")
 
+def aborted(start: int, first: int) -> HandMadeLife:
+    """Return a life with four records of an aborted transaction, four records before them, and four after them."""
+    life = HandMadeLife()
+    asks(life, isolation="read_committed")
+    life.reads(10, 100, start)
+    batches = [
+        AppendedBatch(first, first + 3, 7, transactional=True, bytes=100),
+        AppendedBatch(first + 4, first + 4, 7, transactional=True, control="abort", bytes=100),
+        AppendedBatch(first + 5, first + 8, bytes=100),
+    ]
+    if first:
+        batches.insert(0, AppendedBatch(0, first - 1, bytes=100))
+    for batch in batches:
+        life.appends(12, 0, 0)
+        asks(life, batches=(batch,))
+    return life
+
+
+def test_a_fetch_that_throws_stands_there_with_all_that_it_has_read() -> None:
+    """B8: its first batch was aborted and begins before the SPSO; no other partition has acquired any before it."""
+    life = aborted(2, 0)
+    throws(life, 20, 1)
+
+    check = checked(life)
+
+    assert [finding.reason[:3] for finding in check.report.findings] == ["B8:"]
+    (fetch,) = (event for event in check.events() if event.kind == "fetch")
     request = fetch.request or {}
     assert (request["defect"], request["read_to"], request["acquired_by_others"]) == ("B8", 8, 0)
+
+
+def test_a_fetch_does_not_throw_if_records_before_what_was_aborted_are_in_flight() -> None:
+    """Kafka's acquire finds their batch: that it has thrown all the same is not B8."""
+    life = aborted(0, 4)
+    life.fetches(15, 2, "m2", 1, (0, 3, 1))
+    asks(life, max_bytes=100)
+    throws(life, 40, 1)
+
+    assert [finding.verdict for finding in checked(life).report.findings] == [Verdict.CONTRADICTION]
+
+
+def test_a_fetch_that_does_not_say_how_much_it_wants_does_not_throw() -> None:
+    """It acquires nothing, and so looks for no batch in flight."""
+    life = aborted(2, 0)
+    throws(life, 20, 1)
+    asks(life, max_records=None)
+
+    assert [finding.verdict for finding in checked(life).report.findings] == [Verdict.CONTRADICTION]
+
+
+def test_a_fetch_that_has_thrown_for_another_partition_has_acquired_nothing() -> None:
+    """Nothing of this one makes acquire throw: another fetch gets all that is there."""
+    life = begun()
+    throws(life, 20, 1)
+    asks(life, partitions=2)
+    life.fetches(100, 2, "m2", 1, (0, 3, 1))
+
+    report = checked(life).report
+
+    assert report.explained.fetches_with_records == 1
+    assert Verdict.CONTRADICTION not in {finding.verdict for finding in report.findings}
+
+
+def test_a_fetch_that_does_not_read_has_not_read_what_another_one_did() -> None:
+    """It wants nothing; the one before it has read four records."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(100, 2, "m2", 1)
+    asks(life, max_records=None)
+
+    assert [(event.request or {})["read_to"] for event in found(life, "fetch")] == [3, -1]
+
+
+def test_a_fetch_that_has_read_what_a_replay_forgets_names_the_batches() -> None:
+    """
+    It has read four records that were available, and that another member has acquired and accepted before it acquires.
+
+    So it acquires two batches of the three for which it has bytes.
+    """
+    life = begun(5)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    asks(life, max_bytes=100)
+    life.acknowledges(50, 2, "m1", 2, (0, 3, 2), None)
+    life.writes(51, 101, (0, 0), (0, 3, 0, 1))
+    life.fetches(98, 2, "m3", 1, (0, 3, 2))
+    asks(life, max_bytes=100)
+    life.acknowledges(102, 3, "m3", 2, (0, 3, 1), None)
+    life.writes(103, 102, (0, 4), (0, 3, 2, 2))
+    life.fetches(97, 13, "m2", 1, (4, 11, 1))
+    asks(life, max_bytes=300)
+
+    check = checked(life)
+
+    assert check.report.verdict is Verdict.EXPLAINED
+    fetch = [event for event in check.events() if event.kind == "fetch"][-1]
+    request = fetch.request or {}
+    assert (request["fetch_offset"], [row.first_offset for row in request["batches"]]) == (0, [0, 4, 8])
+
+
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_lock_lasts_as_long_as_the_answer_of_the_fetch_says(partitions: int) -> None:
+    """However many ways to read were tried: it expires after a second, and not after the 30 s that were configured."""
+    life = HandMadeLife()
+    asks(life, record_lock_duration_ms=30_000)
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    if partitions > 1:
+        life.appends(12, 4, 7)
+    life.fetches(100, 2, "m1", 1, (0, 3, 1))
+    asks(life, partitions=partitions)
+    life.writes(1_103, 101, (0, 0), (0, 3, 0, 1))
+
+    assert checked(life).report.verdict is Verdict.EXPLAINED
 
 
 def test_an_acknowledgement_is_there_once_though_a_lock_has_expired_before_it() -> None:
