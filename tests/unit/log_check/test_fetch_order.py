@@ -143,8 +143,8 @@ def test_a_fetch_that_has_acquired_what_lies_behind_was_not_stopped_by_what_is_h
     assert acquirers(log)[1:] == ["m4", "m3"]
 
 
-def test_of_the_next_records_one_is_enough() -> None:
-    """A fetch passes over a batch of one, 6 ms after it was released, and 4 ms before it was taken: that is nearer."""
+def test_one_record_is_passed_over_like_many() -> None:
+    """It was released before what the fetch has acquired, and so another one had taken it by then."""
     log = TimedEvents()
     log.add("config", "broker", 0, 0, {"max_record_locks": 20}, {})
     log.read(0, 1)
