@@ -289,3 +289,35 @@ def test_of_two_places_for_a_fetch_that_passes_records_over_the_nearer_one_is_ta
     log.fetch("m4", 100, 112, (5, 9, 2))
 
     assert acquirers(log) == ["m3", "m4", "m5"]
+
+
+def test_a_fetch_comes_before_what_it_would_have_got_was_appended() -> None:
+    """It is the first of a life and has got five of 500; the next five are in the log 2 ms before it is done."""
+    log = TimedEvents()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 24}, {})
+    log.read(0, 1)
+    log.append(2, 0, 4)
+    log.wanted = 500
+    log.append(108, 5, 9)
+    log.fetch("m1", 100, 110, (0, 4, 1))
+    log.fetch("m2", 111, 115, (5, 9, 1))
+    for number, first in enumerate((10, 15, 20)):
+        log.append(190, first, first + 4)
+        log.fetch(f"m{number + 3}", 200 + 10 * number, 201 + 10 * number, (first, first + 4, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 4)) < order.index((What.LOG, 3))
+
+
+@pytest.mark.parametrize(("room", "order"), [(5, ["m3", "m4"]), (16, ["m4", "m3"])])
+def test_nothing_follows_where_all_that_was_in_flight_may_be_finished(room: int, order: list[str]) -> None:
+    """With room for five, a fetch that has got five may have got all that there was room for."""
+    log = released(room)
+    log.fetch("m3", 250, 260, (0, 4, 2))
+    log.fetch("m4", 250, 261, (5, 9, 2))
+    for member, first in (("m3", 0), ("m4", 5)):
+        log.acknowledge(member, 262, 263, (first, first + 4, 1))
+        log.write(263, 264, 0, first + 5, (first, first + 4, 2, 2))
+
+    assert acquirers(log) == order
