@@ -108,7 +108,7 @@ def test_of_two_writes_the_one_that_counts_less_came_first_where_aborted_records
     assert lines(log.in_order(), What.ACKNOWLEDGE) == order
 
 
-@pytest.mark.parametrize("overtaken_by", [7, 8, 11])
+@pytest.mark.parametrize("overtaken_by", [2, 7, 8, 11])
 def test_a_write_is_overtaken_by_many_others(overtaken_by: int) -> None:
     """It was sent first and counts the records of all of them; on one run it was eleven."""
     log = TimedEvents()
@@ -120,11 +120,14 @@ def test_a_write_is_overtaken_by_many_others(overtaken_by: int) -> None:
         log.acknowledge(f"m{each}", 100, 101, (each, each, 1))
     for each in members:
         log.write(102, 103, 0, each or len(members), (each, each, 2, 1))
+    log.fetch("m12", 109, 110, (20, 20, 1))
+    log.acknowledge("m12", 110, 111, (20, 20, 1))
+    log.write(111, 112, 0, len(members) + 1, (20, 20, 2, 1))
 
     steps = log.in_order()
 
     first, *others = range(len(members) + 1, 2 * len(members) + 1)
-    assert lines(steps, What.ACKNOWLEDGE) == [*others, first]
+    assert lines(steps, What.ACKNOWLEDGE) == [*others, first, 3 * len(members) + 2]
 
 
 def test_of_writes_that_count_each_other_the_one_that_was_sent_later_came_first() -> None:

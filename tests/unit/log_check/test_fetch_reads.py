@@ -60,14 +60,17 @@ def test_a_fetch_that_does_not_say_how_much_it_wants_and_gets_records_is_a_contr
     assert checked(life).report.verdict is Verdict.CONTRADICTION
 
 
-@pytest.mark.parametrize("acquired", [((0, 499, 1), (500, 749, 1)), ((0, 749, 1),)])
-def test_a_fetch_that_does_not_say_so_acquires_ranges_of_500(acquired: tuple[tuple[int, int, int], ...]) -> None:
-    """As a consumer does by default: three log batches of 250 records are two ranges."""
-    life = begun(3, 250)
-    life.fetches(100, 2, "m1", 1, *acquired)
+@pytest.mark.parametrize("first", [498, 499, 500])
+def test_a_fetch_that_does_not_say_so_acquires_ranges_of_500(first: int) -> None:
+    """As a consumer does by default: with the log batch that makes it 500 records a range is complete."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for batch in ((0, 498), (499, 499), (500, 999)):
+        life.appends(12, *batch)
+    life.fetches(100, 2, "m1", 1, (0, first - 1, 1), (first, 999, 1))
     asks(life, max_records=1000, batch_size=None)
 
-    assert (checked(life).report.verdict is Verdict.EXPLAINED) == (len(acquired) == 2)
+    assert (checked(life).report.verdict is Verdict.EXPLAINED) == (first == 500)
 
 
 NEAR: Final = 2
@@ -172,6 +175,7 @@ def test_a_fetch_does_not_throw_if_records_before_what_was_aborted_are_in_flight
     life.fetches(15, 2, "m2", 1, (0, 3, 1))
     asks(life, max_bytes=100)
     throws(life, 40, 1)
+    asks(life, batch_size=4)
 
     assert [finding.verdict for finding in checked(life).report.findings] == [Verdict.CONTRADICTION]
 
@@ -248,6 +252,41 @@ def test_a_lock_lasts_as_long_as_the_answer_of_the_fetch_says(partitions: int) -
     life.writes(1_103, 101, (0, 0), (0, 3, 0, 1))
 
     assert checked(life).report.verdict is Verdict.EXPLAINED
+
+
+def test_a_lock_lasts_as_long_as_the_last_answer_says() -> None:
+    """A fetch was answered with a second, and the next one with the 30 s that were configured: that lock is not over."""
+    life = HandMadeLife()
+    asks(life, record_lock_duration_ms=30_000)
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(100, 2, "m1", 1, (0, 3, 1))
+    life.appends(250, 4, 7)
+    life.fetches(300, 2, "m2", 1, (4, 7, 1))
+    life.events[-1] = life.events[-1]._replace(response={**(life.events[-1].response or {}), "lock_ms": 30_000})
+    life.writes(1_104, 101, (0, 0), (0, 3, 0, 1))
+    life.writes(1_304, 102, (0, 0), (4, 7, 0, 1))
+
+    report = checked(life).report
+
+    assert (report.verdict, report.explained.writes) == (Verdict.CONTRADICTION, 1)
+
+
+def test_each_defect_has_its_own_name() -> None:
+    """B8 first; the state is read again, and then B7: a member's session ends below the log start."""
+    life = aborted(2, 0)
+    throws(life, 20, 1)
+    life.reads(5_000, 101, 9)
+    life.appends(5_005, 9, 18)
+    life.fetches(5_020, 2, "m2", 1, (9, 18, 1))
+    life.acknowledges(5_030, 3, "m2", 2, (9, 13, 1), None)
+    life.writes(5_031, 102, (9, 5), *((offset, offset, 2, 1) for offset in range(9, 14)))
+    life.appends(5_080, 19, 28)
+    life.deletes(5_100, 24)
+    life.loses(5_200, "m2")
+    life.writes(5_210, 103, (24, 0), *((offset, offset, 4, 1) for offset in range(14, 19)))
+
+    assert [(event.request or {}).get("defect") for event in found(life, "fetch", "write")] == ["B8", None, None, "B7"]
 
 
 def test_an_acknowledgement_is_there_once_though_a_lock_has_expired_before_it() -> None:

@@ -193,7 +193,7 @@ def test_writes_from_before_the_state_is_read_are_passed_over() -> None:
 
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
 
-    assert (report.verdict, report.explained.writes) == (Verdict.NOT_CHECKED, 1)
+    assert (report.verdict, report.explained.writes, report.moves) == (Verdict.NOT_CHECKED, 1, 0)
 
 
 def test_a_write_that_is_answered_after_the_state_was_read_again_changes_nothing() -> None:
@@ -211,6 +211,42 @@ def test_a_write_that_is_answered_after_the_state_was_read_again_changes_nothing
     report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
 
     assert (report.verdict, report.explained.writes, report.explained.fetches_with_records) == (Verdict.EXPLAINED, 1, 2)
+
+
+def test_records_are_in_the_log_before_they_are_acquired() -> None:
+    """The line of the log batch is 1 ms later than that of the fetch."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.appends(23, 0, 3)
+
+    assert kinds_of(life) == ["initialize", "log", "fetch"]
+
+
+def test_a_fetch_that_is_left_undecided_has_read_nothing() -> None:
+    """Records were there long before; why it has none of them is in no log."""
+    life = begun()
+    life.fetches(500, 20, "m1", 1)
+
+    (fetch,) = (event for event in found_of(life) if event.kind == "fetch")
+
+    assert (fetch.request or {})["read_to"] == -1
+
+
+def test_a_read_of_the_state_has_the_leader_epoch_of_the_one_before_unless_it_says_another() -> None:
+    """The writes after it have that, and are compared with it."""
+    life = begun()
+    life.reads(100, 101, 0)
+    request = {name: value for name, value in (life.events[-1].request or {}).items() if name != "leader_epoch"}
+    life.events[-1] = life.events[-1]._replace(request=request)
+    life.fetches(200, 2, "m1", 1, (0, 3, 1))
+    life.acknowledges(300, 5, "m1", 2, (0, 3, 1), None)
+    life.writes(301, 102, (0, 4), (0, 3, 2, 1))
+    own = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert (report.verdict, report.explained.writes) == (Verdict.EXPLAINED, 1)
 
 
 def batches_of(events: Iterable[Event]) -> list[AppendedBatch]:
