@@ -23,7 +23,7 @@ from sharestate.history.events import Event
 from sharestate.history.outputs import OUTPUT_COLUMNS, OUTPUTS
 from sharestate.history.rows import OutputRow
 from sharestate.json_lines import brief
-from sharestate.values.checks import refuse
+from sharestate.values.checks import brief_repr, refuse
 from sharestate.values.named_tuples import new_tuple
 from sharestate.values.requests import StateBatch, StateBatches, StateRun, runs_of
 
@@ -454,12 +454,19 @@ def _rows_array(items: list[Any], types: list[Rows]) -> pa.StructArray:
 
 
 def _getter(name: str, types: list[Rows]) -> Callable[[Any], Any]:
-    places = {rows.make: place for rows in types for place, column in enumerate(rows.columns) if column.name == name}
+    """Return what gets the value of a column from a row; of several types, a plain tuple does not say which it is."""
     if len(types) == 1:
-        return itemgetter(*places.values())
+        return itemgetter(*(place for place, column in enumerate(types[0].columns) if column.name == name))
+    names = {rows.make: [column.name for column in rows.columns] for rows in types}
+    places = {make: named.index(name) if name in named else None for make, named in names.items()}
 
     def get(row: Any) -> Any:  # noqa: ANN401 - a row of one of *types*
-        place = places.get(type(row))
+        try:
+            place = places[type(row)]
+        except KeyError:
+            known = " or ".join(make.__name__ for make in places)
+            message = f"expected a row of {known}, got {brief_repr(row)}"
+            raise TypeError(message) from None
         return None if place is None else row[place]
 
     return get

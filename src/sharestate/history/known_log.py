@@ -44,11 +44,6 @@ class KnownLog:
         """The transactions that are open where the kept batches begin: first offsets by producer id."""
 
     @property
-    def is_empty(self) -> bool:
-        """True if nothing is known of the log."""
-        return self._transactions.next_offset == 0
-
-    @property
     def end_offset(self) -> int:
         """The offset after the last batch."""
         return self._transactions.next_offset

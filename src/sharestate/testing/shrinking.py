@@ -31,15 +31,28 @@ def shrunk(shown: S, shows: Shows[S], passes: Sequence[Pass[S]]) -> S:
     """
     Return what the steps show that remain when no pass makes them fewer or plainer.
 
+    What has not shown it is not tried again, which one in five would be: a try may take as long as a broker does.
+
     Args:
         shown: What all steps show.
         shows: Tries steps.
         passes: What is tried, the quick ones first: they are tried again as soon as a slow one has left something out.
     """
+    refused: set[str] = set()
+
+    def shows_anew(steps: list[Any]) -> S | None:
+        key = repr(steps)  # their events may be dicts
+        if key in refused:
+            return None
+        found = shows(steps)
+        if found is None:
+            refused.add(key)
+        return found
+
     while True:
         before = shown
         for shrink in passes:
-            shown = shrink(shown, shows)
+            shown = shrink(shown, shows_anew)
             if len(shown.steps) < len(before.steps):
                 break
         if shown.steps == before.steps:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sharestate import StateBatch
+from sharestate import AcknowledgementBatch, StateBatch
 from sharestate.history import (
     Event,
     Header,
@@ -105,6 +105,83 @@ def test_a_field_of_a_struct_is_missed(fields: list[pa.Field], problem: str) -> 
         expect_columns(EVENT_SCHEMA.set(at, pa.field("request", pa.struct([*others, *fields]))))
 
     assert (caught.value.field, caught.value.message) == ("request.offset", problem)
+
+
+def rows_of(**types: pa.DataType) -> pa.DataType:
+    """Return the type of requests whose batches have other *types*."""
+    request = EVENT_SCHEMA.field("request").type
+    rows = [pa.field(each.name, types.get(each.name, each.type)) for each in request.field("batches").type.value_type]
+    return pa.struct(
+        [pa.field(each.name, pa.list_(pa.struct(rows)) if each.name == "batches" else each.type) for each in request]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "field", "problem"),
+    [
+        ("seq", pa.struct([("number", pa.int64())]), "seq", r"expected int64, got struct<number: int64>"),
+        ("request", pa.int64(), "request", r"expected struct<.*, got int64"),
+        ("request", rows_of(bytes=pa.int64()), "request.batches[].bytes", r"expected int32, got int64"),
+        ("request", rows_of(control=pa.int8()), "request.batches[].control", r"expected string, got int8"),
+    ],
+)
+def test_what_is_of_another_shape_is_refused(name: str, type_: pa.DataType, field: str, problem: str) -> None:
+    """A struct where a number has to be, a number where a struct has to be, and rows with another column."""
+    at = EVENT_SCHEMA.get_field_index(name)
+
+    with pytest.raises(HistoryError) as caught:
+        expect_columns(EVENT_SCHEMA.set(at, pa.field(name, type_)))
+
+    assert caught.value.field == field
+    assert re.fullmatch(problem, caught.value.message or "")
+
+
+@pytest.mark.parametrize("name", ["group_id", "topic_id", "partition", "seq", "kind"])
+def test_a_null_where_none_may_be_is_refused_at_its_place(name: str) -> None:
+    """The first of several is named."""
+    good = encode_events([read_event({**LINE, "seq": seq}) for seq in range(3)])
+    column = good.column(name)
+    lacking = pa.array([column[0].as_py(), None, None], column.type)
+
+    with pytest.raises(HistoryError) as caught:
+        EventDecoder().decode(good.set_column(good.schema.get_field_index(name), pa.field(name, column.type), lacking))
+
+    assert (caught.value.line, caught.value.field, caught.value.message) == (2, name, "null")
+
+
+@pytest.mark.parametrize(
+    ("event", "field"),
+    [
+        (Event.of(KEY, 0, "log_start", request={}), "request.offset"),
+        (Event.of(KEY, 0, "fetch", request={}, response={"lock_ms": 5}), "response.acquired"),
+    ],
+)
+def test_what_the_only_event_lacks_is_missed(event: Event, field: str) -> None:
+    """As it is among others."""
+    with pytest.raises(HistoryError) as caught:
+        EventDecoder().decode(encode_events([event]))
+
+    assert (caught.value.line, caught.value.field, caught.value.message) == (1, field, "null")
+
+
+def test_no_events_are_a_record_batch_without_rows() -> None:
+    """It has the columns of any other."""
+    batch = encode_events([])
+
+    assert (batch.num_rows, batch.schema) == (0, EVENT_SCHEMA)
+    assert list(EventDecoder().decode(batch)) == []
+
+
+def test_the_longest_list_is_read() -> None:
+    """One has 262,144 items, and is refused with one more."""
+    types = (1,) * 262_144
+    longest = Event.of(KEY, 0, "acknowledge", request={"batches": (AcknowledgementBatch(0, 262_143, types),)})
+    longer = Event.of(KEY, 0, "acknowledge", request={"batches": (AcknowledgementBatch(0, 262_144, (*types, 1)),)})
+
+    assert list(EventDecoder().decode(encode_events([longest]))) == [longest]
+    with pytest.raises(HistoryError, match="a list of more than 262144 items") as caught:
+        EventDecoder().decode(encode_events([longer]))
+    assert caught.value.field == "request.batches"
 
 
 @pytest.mark.parametrize(

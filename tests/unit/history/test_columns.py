@@ -9,7 +9,7 @@ from sharestate.columns import Rows, union
 from sharestate.error_codes import ErrorCode
 from sharestate.history import KINDS, AppendedBatch
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA
-from sharestate.history.columns import EVENT_COLUMNS
+from sharestate.history.columns import EVENT_COLUMNS, ReadBatches
 from sharestate.history.outputs import OUTPUTS
 
 
@@ -29,6 +29,23 @@ def test_a_batch_of_a_history_is_one_of_a_fetch(appended: AppendedBatch, batch: 
     """What is null is what Kafka has where nothing is: no producer, no transaction, no marker; ids begin with 0."""
     assert appended.record_batch == batch
     assert AppendedBatch.of(batch) == appended
+
+
+@pytest.mark.parametrize(("producer_id", "kafkas"), [(7, 7), (None, -1)])
+def test_a_marker_belongs_to_a_transaction(producer_id: int | None, kafkas: int) -> None:
+    """Whether or not its batch says so, and whether or not it is known whose transaction it ends."""
+    marker = AppendedBatch(3, 3, producer_id, control="abort")
+
+    assert marker.record_batch == RecordBatch(3, 3, kafkas, is_transactional=True, control=ControlType.ABORT)
+
+
+def test_batches_that_were_read_are_a_sequence() -> None:
+    """Of batches as a history has them: one by its place, counted from either end, or several."""
+    read = ReadBatches([RecordBatch(0, 4), RecordBatch(5, 9, 7), RecordBatch(10, 14)])
+
+    assert (read[1], read[-1]) == (AppendedBatch(5, 9, 7), AppendedBatch(10, 14))
+    assert read[:2] == (AppendedBatch(0, 4), AppendedBatch(5, 9, 7))
+    assert (len(read), list(read)) == (3, [*read[:2], read[2]])
 
 
 def test_columns_of_one_name_have_one_type() -> None:

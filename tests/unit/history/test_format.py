@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sharestate import AcquiredRecords
 from sharestate.columns import Column, ListOf, Need, Rows, Scalar, Type
 from sharestate.errors import MalformedInputError
 from sharestate.history import (
@@ -157,6 +158,45 @@ def test_files_hold_the_same(tmp_path: Path, made: list[Event]) -> None:
         assert list(history) == made
 
 
+def test_json_has_only_what_is_there() -> None:
+    """What is null or false is left out, of requests and responses too."""
+    event = read_event(LINE)
+    assert write_event(event) == LINE
+
+    request, response = {"max_records": 5, "batches": None}, {"acquired": (), "lock_ms": None}
+    fetch = event._replace(kind="fetch", request=request, response=response)
+
+    assert write_event(fetch) == {**LINE, "kind": "fetch", "request": {"max_records": 5}, "response": {"acquired": []}}
+
+
+def test_what_was_read_from_arrow_is_written_as_json() -> None:
+    """So are lists of state batches, of which no batch is made before it is looked at."""
+    state = {"state_epoch": 1, "start_offset": 0, "state_batches": [[0, 4, 2, 1], [5, 9, 0, 1]]}
+    line = {**LINE, "kind": "initialize", "request": {"leader_epoch": 0}, "response": state}
+
+    (event,) = EventDecoder().decode(encode_events([read_event(line)]))
+
+    assert json.loads(json.dumps(write_event(event))) == line
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_ranges_may_be_plain_tuples(tmp_path: Path, suffix: str) -> None:
+    """A program that has them so need not make rows of them to write them."""
+    path = tmp_path / f"history{suffix}"
+    with create_history(path) as file:
+        file.write([Event.of(KEY, 0, "fetch", request={}, response={"acquired": ((0, 4, 1), (7, 9, 2))})])
+
+    (event,) = open_history(path)
+
+    assert event.response == {"acquired": (AcquiredRecords(0, 4, 1), AcquiredRecords(7, 9, 2))}
+
+
+def test_a_plain_tuple_that_may_be_of_several_classes_is_refused(tmp_path: Path) -> None:
+    """Batches of the log and acknowledgements share a column of Parquet: nothing is written in the place of either."""
+    with pytest.raises(TypeError, match=r"got \(0, 4\)$"), create_history(tmp_path / "history.parquet") as file:
+        file.write([Event.of(KEY, 0, "log", request={"batches": ((0, 4),)})])
+
+
 # ---- refusals
 
 
@@ -265,8 +305,17 @@ def test_a_column_that_is_needed_is_missed(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-@pytest.mark.parametrize(("numbers", "line"), [([0, 1, 3], 3), ([0, 1, 1], 3), ([1], 1)])
-def test_a_hole_or_a_repetition_is_noticed(tmp_path: Path, suffix: str, numbers: list[int], line: int) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "line", "problem"),
+    [
+        ([0, 1, 3], 3, "event 2 is missing: 3 comes after 1"),
+        ([0, 1, 1], 3, "event 1 comes again, or too late"),
+        ([1], 1, "the first event is 1: the beginning is missing, or was given to another replay"),
+    ],
+)
+def test_a_hole_or_a_repetition_is_noticed(
+    tmp_path: Path, suffix: str, numbers: list[int], line: int, problem: str
+) -> None:
     """An event that is missing, comes twice or begins late is an error at its line, or its row in Parquet."""
     path = tmp_path / f"history{suffix}"
     with create_history(path) as file:
@@ -274,7 +323,7 @@ def test_a_hole_or_a_repetition_is_noticed(tmp_path: Path, suffix: str, numbers:
 
     error = refused(path)
 
-    assert error.field == "seq"
+    assert (error.field, error.message) == ("seq", f"{problem} ({'{}-{}-{}'.format(*KEY)})")
     assert error.line == line + (suffix != ".parquet")
 
 

@@ -148,6 +148,16 @@ def test_what_is_passed_is_forgotten_in_time() -> None:
     assert ranges(log, 995) == [(995, 999)]
 
 
+def test_what_is_passed_at_once_is_forgotten_at_once() -> None:
+    """A share partition may begin far up in a log, and its state has no more of the log than what follows."""
+    log = log_of(*(AppendedBatch(at, at) for at in range(1_000)))
+    log.forget_below(990)
+
+    assert len(log._batches) == 10  # noqa: SLF001 - nothing public says how many it has
+    log.forget_below(995)
+    assert [batch[0] for batch in read_json(write_json(log.to_json()))["batches"]] == [995, 996, 997, 998, 999]
+
+
 def test_a_transaction_that_was_open_is_aborted_from_its_first_record_on() -> None:
     """Its first batch was passed and forgotten before the replay was taken up again; the marker comes after that."""
     log = log_of(
@@ -157,7 +167,7 @@ def test_a_transaction_that_was_open_is_aborted_from_its_first_record_on() -> No
         AppendedBatch(8, 9, 6, transactional=True),
     )
     log.forget_below(5)
-    again = taken_up_again(log)
+    again = taken_up_again(taken_up_again(log))
     assert (ranges(again, 5, COMMITTED), ranges(again, 5)) == ([], [(5, 7), (8, 9)])
 
     again.append((AppendedBatch(10, 10, 9, control="abort"), AppendedBatch(11, 11, 6, control="commit")))
@@ -178,6 +188,17 @@ def test_a_transaction_that_has_ended_is_forgotten_with_its_marker() -> None:
     again.append((AppendedBatch(8, 8, 9, control="abort"),))
 
     assert tuple(again.read(6, COMMITTED, {}).aborted_transactions) == (AbortedTransaction(9, 6),)
+
+
+def test_the_end_of_a_log_is_kept_behind_an_open_transaction() -> None:
+    """Its records were passed, by a group that reads what is not committed; the next batch follows on them."""
+    log = log_of(AppendedBatch(0, 4), AppendedBatch(5, 6, 9, transactional=True))
+    log.forget_below(7)
+    again = taken_up_again(log)
+    again.append((AppendedBatch(7, 7, 9, control="abort"),))
+
+    assert (again.end_offset, ranges(again, 7, COMMITTED)) == (8, [(7, 7)])
+    assert tuple(again.read(7, COMMITTED, {}).aborted_transactions) == (AbortedTransaction(9, 5),)
 
 
 @pytest.mark.parametrize(("offset", "left"), [(4, [(0, 4), (5, 9)]), (5, [(5, 9)]), (9, [(5, 9)]), (10, [])])

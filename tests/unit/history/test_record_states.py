@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sharestate import KAFKA_4_4, PersistedState, SharePartition, SharePartitionKey, StateBatch
 from sharestate.history.record_states import OffsetRuns, RecordStates
 from sharestate.values.effects import Cause, Transition
@@ -37,6 +39,25 @@ def test_what_is_replaced_comes_back() -> None:
     assert runs.replace(3, 5, "c") == [(3, 5, "b")]
     assert runs.replace(5, 12, "d") == [(5, 5, "c"), (6, 9, "b")]
     assert [runs.at(offset) for offset in (2, 3, 4, 5, 12)] == ["b", "c", "c", "d", "d"]
+
+
+def test_what_lies_before_is_passed_over() -> None:
+    """Runs that end before what is taken stay, and those behind them are found."""
+    runs = OffsetRuns[str]()
+    for first, last, value in ((0, 2, "a"), (3, 3, "b"), (6, 8, "c")):
+        runs.put(first, last, value)
+
+    assert runs.take(5, 7) == [(6, 7, "c")]
+    assert [*runs] == [(0, 2, "a"), (3, 3, "b"), (8, 8, "c")]
+
+
+def test_nothing_is_left_of_what_is_taken() -> None:
+    """Where a run is taken from its first offset on, it begins behind what was taken."""
+    runs = OffsetRuns[str]()
+    runs.put(0, 9, "a")
+
+    assert runs.take(0, 3) == [(0, 3, "a")]
+    assert ([*runs], len(runs)) == ([(4, 9, "a")], 1)
 
 
 def initialized(*batches: StateBatch) -> SharePartition:
@@ -80,3 +101,28 @@ def test_the_records_of_a_share_partition_take_the_place_of_others() -> None:
     states.load(initialized(StateBatch(6, 7, 2, 1)))
 
     assert [*states.apply(passed(2, 7))] == [(2, 5, None, None), (6, 7, RecordState.ACKNOWLEDGED, None)]
+
+
+@pytest.mark.parametrize("state", [RecordState.AVAILABLE, RecordState.ACKNOWLEDGED, RecordState.ARCHIVED])
+@pytest.mark.parametrize("last", range(1, 6))
+def test_a_part_of_a_range_leaves_the_rest_in_its_state(state: RecordState, last: int) -> None:
+    """Whichever state that is: its number may be that of the last offset of the part."""
+    states = RecordStates()
+    states.load(initialized(StateBatch(0, 0, 0, 1), StateBatch(1, 9, state, 1)))
+
+    assert [*states.apply(passed(1, last))] == [(1, last, state, None)]
+    assert [*states.apply(passed(last + 1, 9))] == [(last + 1, 9, state, None)]
+
+
+@pytest.mark.parametrize("last", range(4))
+def test_records_that_are_acquired_leave_the_rest_available(last: int) -> None:
+    """A member may get a part of what is available."""
+    states = RecordStates()
+    states.load(initialized(StateBatch(0, 9, 0, 1)))
+    acquired = passed(0, last)._replace(cause=Cause.ACQUIRED, state=RecordState.ACQUIRED)
+
+    assert [*states.apply(acquired)] == [(0, last, RecordState.AVAILABLE, RecordState.ACQUIRED)]
+    assert [*states.apply(passed(0, 9))] == [
+        (0, last, RecordState.ACQUIRED, None),
+        (last + 1, 9, RecordState.AVAILABLE, None),
+    ]

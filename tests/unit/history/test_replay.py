@@ -47,6 +47,21 @@ def test_a_key_opens_with_its_first_event() -> None:
         Replay(KEY).apply(Event.of(KEY, 5, "close"))
 
 
+def test_before_the_first_event_nothing_has_happened() -> None:
+    """The rows of the end say so: they come after no event, and have no time."""
+    assert Replay(KEY).finish() == [OutputRow(KEY, -1, None, "metric", ("writes_unanswered", 0))]
+
+
+def test_a_history_lacks_kinds_of_events() -> None:
+    """What is none is named, beside those that there are."""
+    with pytest.raises(
+        MalformedInputError, match=r"expected some of config, .*, unknown, .* got reads, writes$"
+    ) as caught:
+        Replay(KEY, lacks=frozenset({"writes", "expire", "reads"}))
+
+    assert caught.value.field == "lacks"
+
+
 def test_an_event_of_another_share_partition_is_refused() -> None:
     """A replay takes the events of one share partition."""
     with pytest.raises(MalformedInputError, match="expected an event of g-"):
@@ -141,7 +156,8 @@ def test_a_write_that_was_not_computed_is_a_difference() -> None:
     assert observed.startswith('{"start_offset":3,')
     assert computed.startswith('{"start_offset":0,')
     assert nothing == "null"
-    assert life.metrics()["writes_unanswered"] == 0
+    metrics = life.metrics()
+    assert (metrics["writes"], metrics["differences"], metrics["writes_unanswered"]) == (1, 2, 0)
 
 
 def test_writes_succeed_at_once_where_none_were_logged() -> None:

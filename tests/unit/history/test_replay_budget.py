@@ -160,6 +160,23 @@ def test_who_records_transitions_may_have_fewer_ranges(monkeypatch: pytest.Monke
         Replay(events[0][:3], lacks=LACKS, outputs=frozenset({"transition"})).apply_all(events)
 
 
+def test_what_goes_to_the_queue_is_a_range_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that is rejected is written, handed over and written again: one more than its acknowledgement names."""
+    group = Group()
+    reject = {"batches": (AcknowledgementBatch(5, 5, (3,)),)}
+    settings = group.event("config", request={"dlq_topic": "dlq"})
+    events = [settings, *group.begins(IN_FLIGHT), group.event("acknowledge", request=reject)]
+    following = group.event("config", request={})
+    cost = ACQUIRED - 2**14 + IN_FLIGHT - 2**14 - 2**11 + (3 - 2) * 2**10
+
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", cost)
+    Replay(group.key, lacks=LACKS).apply_all([*events, following])
+
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", cost - 1)
+    with pytest.raises(MalformedInputError, match=TOO_MUCH):
+        Replay(group.key, lacks=LACKS).apply_all([*events, following])
+
+
 def test_ranges_that_an_event_names_and_does_not_come_to_are_worth_nothing() -> None:
     """A fetch that reads nothing may be said to have acquired 80,000 ranges in 8 bytes each: that buys no others."""
     events = in_parts(2_000, 2**17 // 1_984, is_named=False)

@@ -11,6 +11,7 @@ from sharestate import (
     KAFKA_4_4,
     AcknowledgementBatch,
     AcquiredRecords,
+    MalformedInputError,
     SnapshotError,
 )
 from sharestate.history import OUTPUTS, AppendedBatch, Event, OutputRow, Replay
@@ -104,6 +105,17 @@ def test_ranges_do_not_show_where_a_replay_was_restored(every: int) -> None:
         rows += replay.apply(event)
 
     assert rows == expected
+
+
+def test_a_replay_that_has_too_much_in_flight_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would have been refused at the next event, and so it is where another one goes on."""
+    monkeypatch.setattr("sharestate.history.replay_budget.MOST_RECORDS", 1_000)
+    life = Life()
+    life.add("fetch", 0, {"fetch_offset": 0, "batches": (AppendedBatch(0, 17_384),), "max_records": 2**31 - 1})
+    life.replay = Replay.restore(life.replay.state())
+
+    with pytest.raises(MalformedInputError, match="more than 1000 records in flight"):
+        life.add("config", 1, {})
 
 
 def test_dead_letters_are_answered_after_a_replay_was_restored() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from sharestate import AcquiredRecords, MalformedInputError
+from sharestate import AcquiredRecords, MalformedInputError, StateBatch
 from sharestate.history import (
     OUTPUTS,
     AppendedBatch,
@@ -20,6 +20,7 @@ from sharestate.history import (
     HistoryError,
     HistoryOrderError,
     Order,
+    OutputRow,
     ReplaySettings,
     create_history,
     replay_events,
@@ -27,6 +28,8 @@ from sharestate.history import (
 )
 from sharestate.history.arrow import EVENT_SCHEMA, OUTPUT_SCHEMA, encode_events, encode_rows
 from sharestate.history.arrow_replay import replay_batches
+from sharestate.history.files import expect_causal
+from sharestate.json_lines import read_json, write_json
 
 LATE_US = 60_000_000
 EVERYTHING = ReplaySettings(outputs=frozenset(OUTPUTS))
@@ -117,8 +120,11 @@ def test_a_value_that_is_malformed_somewhere_is_named_with_the_first_event() -> 
         list(replay_batches([damaged]))
 
 
+@pytest.mark.parametrize(
+    "columns", [[*EVENT_SCHEMA.names, "state"], ["state", *EVENT_SCHEMA.names]], ids=["state last", "state first"]
+)
 @pytest.mark.parametrize("cut", [0, 1, 2, 3])
-def test_a_stream_goes_on_from_its_states(cut: int) -> None:
+def test_a_stream_goes_on_from_its_states(cut: int, columns: list[str]) -> None:
     """Events in two parts, the second of which opens each share partition with its state, give the rows of all."""
     first = [event for event in SORTED if event.seq <= cut]
     second = [event for event in SORTED if event.seq > cut]
@@ -134,7 +140,7 @@ def test_a_stream_goes_on_from_its_states(cut: int) -> None:
     table = pa.concat_tables([pa.Table.from_pylist(opening, schema), table], promote_options="permissive")
     table = table.append_column("first", pa.array([0] * len(states) + [1] * len(second)))
     table = table.sort_by([("partition", "ascending"), ("first", "ascending"), ("seq", "ascending")])
-    later = list(replay_batches(table.to_batches(max_chunksize=3), EVERYTHING))
+    later = list(replay_batches(table.select(columns).to_batches(max_chunksize=3), EVERYTHING))
 
     ends = {"state", "snapshot", "metric"}
     together = [row for row in rows(made) if row["kind"] not in ends] + rows(later)
@@ -203,6 +209,57 @@ def test_a_target_that_is_there_is_not_touched(tmp_path: Path) -> None:
     assert target.read_text() == "mine"
 
 
+def test_an_event_of_a_file_is_named_with_its_field(tmp_path: Path) -> None:
+    """The error says the file, the number of the event in it, and which of its fields it was."""
+    events = [*life(1), *(event._replace(at_us=-1000) for event in life(2))]
+    source = tmp_path / "history.jsonl"
+    with create_history(source) as file:
+        file.write(events)
+
+    with pytest.raises(HistoryError, match=r"history\.jsonl: now_ms: event 6: ") as caught:
+        replay_files(source, tmp_path / "rows.jsonl")
+
+    assert (caught.value.file, caught.value.field) == (str(source), "now_ms")
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "columns"),
+    [
+        (
+            "transition",
+            (0, 4, "m1", 1, "acquired", None, 1, None),
+            {"first_offset": 0, "last_offset": 4, "member_id": "m1", "delivery_count": 1}
+            | {"cause": "acquired", "to_state": 1},
+        ),
+        (
+            "write",
+            (3, 5, 2, 0, 7, (StateBatch(0, 4, 2, 1),)),
+            {"number": 3, "start_offset": 5, "delivery_complete_count": 2, "state_epoch": 0, "leader_epoch": 7}
+            | {"state_batches": [[0, 4, 2, 1]]},
+        ),
+    ],
+)
+def test_a_row_is_an_object_with_its_columns(kind: str, values: tuple[Any, ...], columns: dict[str, Any]) -> None:
+    """Those that all rows have, and those of its kind; what is null is left out, and what is zero is not."""
+    row = OutputRow(("g", "dGhlIHRvcGljJ3MgaWQhIQ", 0), 9, None, kind, values)
+    common = {"group_id": "g", "topic_id": "dGhlIHRvcGljJ3MgaWQhIQ", "partition": 0, "seq": 9, "kind": kind}
+
+    assert read_json(write_json(row.to_json())) == common | columns
+    assert read_json(write_json(row._replace(at_us=0).to_json())) == common | columns | {"at_us": 0}
+
+
+@pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.jsonl.gz"])
+def test_rows_go_into_a_directory_that_is_made(tmp_path: Path, name: str) -> None:
+    """With those above it; nothing but the rows is left there."""
+    source, target = tmp_path / "life.jsonl", tmp_path / "later" / "today" / name
+    with create_history(source) as file:
+        file.write(life(1))
+
+    assert replay_files(source, target).events == len(life(1))
+
+    assert list(target.parent.iterdir()) == [target]
+
+
 @pytest.mark.parametrize("name", ["rows", "rows.jsonl", "rows.jsonl.gz"])
 def test_a_malformed_history_leaves_nothing(tmp_path: Path, name: str) -> None:
     """Rows that were written before the error are gone, and so is every directory."""
@@ -234,3 +291,12 @@ def test_a_history_in_order_of_arrival_is_not_replayed(tmp_path: Path) -> None:
 
     assert caught.value.field == "order"
     assert not target.exists()
+
+
+def test_events_whose_order_nobody_knows_are_refused() -> None:
+    """Such as those of a table: whoever has them may say it."""
+    with pytest.raises(HistoryError, match=r"nothing says in which order .*: name it, as in order='causal'") as caught:
+        expect_causal(None, "events")
+
+    assert (caught.value.file, caught.value.field) == ("events", "order")
+    expect_causal(Order.CAUSAL, "events")

@@ -14,6 +14,7 @@ from sharestate import (
     AcquiredRecords,
     AcquireMode,
     AsyncLeader,
+    AutoOffsetReset,
     ErrorCode,
     FetchedRecords,
     InMemoryDeadLetterQueue,
@@ -83,6 +84,44 @@ def test_a_leader_begins_where_the_group_says_if_nothing_was_persisted() -> None
     replay = replayed(events)
     assert replay.partition is not None
     assert replay.partition.start_offset == leader.partition.start_offset == 7
+
+
+def test_a_read_that_is_refused_has_its_error() -> None:
+    """By the name that Kafka gives it; the replay has failed to begin as the share partition has."""
+    events: list[Event] = []
+    store = persister()
+    store.is_holding = True
+    leader = Leader(SharePartition(KEY), store, reset_offset=lambda _: 0, observer=HistoryWriter(events.extend))
+    leader.start(now_ms=0)
+    store.held[0].fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    leader.poll(now_ms=1)
+
+    (read,) = (event for event in events if event.kind == "initialize")
+    assert (read.request, read.response) == ({"leader_epoch": 0}, {"error": "coordinator_not_available"})
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert replay.partition.lifecycle is leader.partition.lifecycle is Lifecycle.FAILED
+
+
+def test_a_read_without_a_place_to_begin_has_failed() -> None:
+    """Nothing was persisted, and the log does not know where the group says: nothing could be taken over."""
+
+    def no_log(_: AutoOffsetReset) -> int:
+        message = "the log is not there"
+        raise OSError(message)
+
+    events: list[Event] = []
+    store = InMemoryPersister()
+    store.initialize_state(InitializeStateParameters.of("g", "t", PartitionStateData(partition=0))).result(timeout=0)
+    leader = Leader(SharePartition(KEY), store, reset_offset=no_log, observer=HistoryWriter(events.extend))
+
+    assert leader.start(now_ms=0).exception(timeout=0) is not None
+
+    (read,) = (event for event in events if event.kind == "initialize")
+    assert (read.request, read.response) == ({"leader_epoch": 0}, {"error": "unknown_server_error"})
+    replay = replayed(events)
+    assert replay.partition is not None
+    assert replay.partition.lifecycle is leader.partition.lifecycle is Lifecycle.FAILED
 
 
 def test_a_command_that_is_misuse_has_no_event() -> None:

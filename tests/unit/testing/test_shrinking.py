@@ -66,6 +66,18 @@ def test_the_ends_stay() -> None:
     assert shrunk(letters, shows_b, (partial(without_ranges, first=0, last=0),)).steps == ["b"]
 
 
+def test_nothing_is_tried_twice() -> None:
+    """Passes come to the same steps again and again; each try may take as long as a broker does."""
+    tried: list[str] = []
+
+    def shows(letters: list[str]) -> Letters | None:
+        tried.append("".join(letters))
+        return Letters(letters) if {"b", "d"} <= {*letters} else None
+
+    assert shrunk(Letters(list("xabcdz")), shows, (without_ranges, without_pairs)).steps == list("xbdz")
+    assert len(tried) == len({*tried})
+
+
 def test_a_step_becomes_as_plain_as_it_can() -> None:
     """Plainer steps are tried where they stand, the ends among them, until none of them shows the same."""
     plainer = {"B": ["x", "b"], "b": ["y"], "Z": ["z"]}
