@@ -328,3 +328,24 @@ def test_nothing_follows_where_all_that_was_in_flight_may_be_finished(room: int,
         log.write(263, 264, 0, first + 5, (first, first + 4, 2, 2))
 
     assert acquirers(log) == order
+
+
+def test_nothing_follows_where_the_write_that_has_released_records_is_not_seen() -> None:
+    """Another one has acquired them again long after a fetch that has not got them; that comes where its time says."""
+    log = TimedEvents()
+    log.read(0, 1)
+    batches = tuple(AppendedBatch(first, first + 4, bytes=100) for first in (0, 5, 10))
+    log.add("log", "producer", 2, 2, {"batches": batches}, {})
+    for number, first in enumerate((0, 5, 10)):
+        log.fetch(f"m{number + 1}", 3 + 2 * number, 4 + 2 * number, (first, first + 4, 1))
+    log.wanted = 500
+    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.write(101, 102, 0, 0, (5, 9, 0, 1))
+    log.acknowledge("m3", 298, 299, (10, 14, 1))
+    log.write(299, 300, 0, 5, (10, 14, 2, 1))
+    log.fetch("m4", 290, 340, (5, 9, 2))
+    log.fetch("m5", 400, 401, (0, 4, 2))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.OUTCOME, 8)) < order.index((What.FETCH, 9))

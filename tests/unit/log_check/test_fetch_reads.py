@@ -254,7 +254,7 @@ def test_a_lock_lasts_as_long_as_the_answer_of_the_fetch_says(partitions: int) -
 
 
 def test_a_lock_lasts_as_long_as_the_last_answer_says() -> None:
-    """A fetch was answered with a second, and the next one with the 30 s that were configured: that lock is not over."""
+    """A fetch was answered with a second, and the next one with the 30 s that were configured: its lock lasts."""
     life = HandMadeLife()
     asks(life, record_lock_duration_ms=30_000)
     life.reads(10, 100, 0)
@@ -298,6 +298,14 @@ def test_an_acknowledgement_is_there_once_though_a_lock_has_expired_before_it() 
     events = found(life, "acknowledge", "expire", "write")
 
     assert [event.kind for event in events] == ["expire", "acknowledge", "write"]
+
+
+def test_an_acknowledgement_that_should_be_refused_contradicts_if_it_is_not() -> None:
+    """Its member has acquired nothing."""
+    life = begun()
+    life.acknowledges(100, 2, "m1", 2, (0, 3, 1), None)
+
+    assert checked(life).report.verdict is Verdict.CONTRADICTION
 
 
 def test_an_acknowledgement_has_its_effect_at_a_millisecond() -> None:
