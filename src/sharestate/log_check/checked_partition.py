@@ -124,12 +124,9 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         if self._partition is None:
             self._note(step)
             return None
-        if step.write in self._now.former_writes:
-            self._now.former_writes -= {step.write}
-            return None
         number = self._now.numbers.pop(step.write, None)
         if number is None:
-            if self._writes.is_issued(step.write):
+            if self._writes.is_issued(step.write):  # in another life, or by a leader that was gone
                 return None
             return Mismatch("write", self._writes.content_of(step.write), None, step.write)
         error = (step.event.response or {}).get("error")

@@ -40,6 +40,21 @@ def test_a_log_batch_that_shows_what_does_not_fit_is_there_once() -> None:
     assert batches_of(ordered) == batches_of(arrived)
 
 
+def test_a_log_batch_at_which_the_check_ends_is_there() -> None:
+    """Nothing was left to spend as it was appended, and no other one comes after it."""
+    life = begun()
+    own = [*enumerate(life.events, 2)]
+    plan = schedule(own)
+    stop = next(step for step in plan.steps if step.what is What.LOG)
+    verdict = Stopped(Verdict.BOUND_REACHED.value, "the check ends here for good", is_for_good=True)
+    log = VisibleLog(event for event in life.events if event.kind == "log")
+    found = FoundOrder(plan, log, plan.steps, {(stop.line, stop.what): verdict})
+
+    ordered = ordered_events(life.events[0].key, life.events, verdict, found)
+
+    assert [event.kind for event in ordered] == ["verdict", "config", "initialize", "verdict", "log"]
+
+
 def found_of(life: HandMadeLife) -> list[Event]:
     """Return the events of a life in the order that its check finds."""
     own = [*enumerate(life.events, 2)]
@@ -252,3 +267,97 @@ def test_a_read_of_the_state_has_the_leader_epoch_of_the_one_before_unless_it_sa
 def batches_of(events: Iterable[Event]) -> list[AppendedBatch]:
     """Return the batches of the log, in the order of the events."""
     return [row for event in events if event.kind == "log" for row in (event.request or {})["batches"]]
+
+
+def test_what_cannot_be_checked_is_there_as_it_has_arrived() -> None:
+    """The verdict comes first, with the time of the first event, its reason, and that all is lost for good."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.fetches(20, 2, "m1", 1)
+
+    verdict, *others = found_of(life)
+
+    assert verdict.request == {
+        "verdict": "not_checked",
+        "reason": "nothing is known of the topic's log: import it with its segments",
+        "lost": "for_good",
+    }
+    assert verdict.effect_us == life.events[0].time_us
+    assert [event.kind for event in others] == ["config", "initialize", "fetch"]
+
+
+def test_what_is_not_known_stays_in_the_history() -> None:
+    """It comes first: it has no place in an order."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    request = {"what": "settings", "reason": "they were set before the log"}
+    life.events.append(life.events[0]._replace(seq=len(life.events), kind="unknown", request=request))
+
+    found = found_of(life)
+
+    assert [event.kind for event in found] == ["verdict", "unknown", "config", "initialize", "log", "fetch"]
+    assert found[0].request == {"verdict": "explained"}
+    assert found[1].request == request
+
+
+def test_a_write_whose_answer_does_not_fit_is_there_once() -> None:
+    """It has succeeded, and the acknowledgement that waits for it was answered with an error."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.acknowledges(30, 3, "m1", 2, (0, 3, 1), "fenced_state_epoch")
+    life.writes(31, 101, (0, 4), (0, 3, 2, 1))
+
+    found = found_of(life)
+
+    kinds = ["verdict", "config", "initialize", "log", "fetch", "acknowledge", "verdict", "write"]
+    assert [event.kind for event in found] == kinds
+
+
+def test_behind_what_does_not_fit_nobody_holds_records() -> None:
+    """As their locks would have expired, the state is read again; what is written then has nobody issued."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(50, 2, "m2", 1, (0, 3, 2))
+    life.reads(1_010, 102, 0)
+    life.fetches(1_014, 2, "m3", 1, (0, 3, 1))
+    life.writes(1_030, 103, (0, 0), (0, 3, 0, 1))
+    life.reads(9_000, 104, 0)
+
+    found = found_of(life)
+
+    before = ["verdict", "config", "initialize", "log", "fetch"]
+    lost = ["verdict", "fetch", "initialize", "fetch", "verdict", "write", "initialize"]
+    assert [event.kind for event in found] == [*before, *lost]
+    assert [(event.request or {}).get("read_to") for event in found if event.kind == "fetch"] == [3, None, 3]
+
+
+def test_a_write_that_nobody_has_issued_is_there_once() -> None:
+    """It stands where it was answered: 1.3 ms after the verdict on its arrival."""
+    life = begun()
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.writes(30, 101, (0, 4), (0, 3, 2, 1))
+
+    found = found_of(life)
+
+    kinds = ["verdict", "config", "initialize", "log", "fetch", "verdict", "write"]
+    assert [event.kind for event in found] == kinds
+    assert [event.effect_us for event in found[-2:]] == [30_000, 31_300]
+
+
+def test_behind_what_does_not_fit_no_write_waits_for_its_head() -> None:
+    """It has the delivery complete count of a later one, which has not come as the state is read again."""
+    life = begun()
+    life.fetches(20, 2, "m2", 1, (0, 3, 1))
+    life.appends(25, 4, 7)
+    life.fetches(30, 2, "m1", 1, (4, 7, 1))
+    life.acknowledges(40, 4, "m1", 2, (4, 7, 1), None)
+    life.writes(42, 101, (0, 7), (4, 7, 2, 1))
+    life.fetches(44, 1, "m3", 1, (4, 7, 2))
+    life.appends(100, 8, 11)
+    life.reads(5_000, 104, 0)
+    life.fetches(5_010, 2, "m3", 2, (0, 11, 1))
+
+    found = found_of(life)[5:]
+
+    lost = ["log", "fetch", "acknowledge", "write", "verdict", "fetch", "log"]
+    assert [event.kind for event in found] == [*lost, "initialize", "fetch"]

@@ -90,6 +90,112 @@ def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tupl
     assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 5))
 
 
+@pytest.mark.parametrize("number", [0, None])
+def test_requests_of_one_number_come_in_the_order_of_their_times(number: int | None) -> None:
+    """Some clients give all of a connection the same one; a fetch that acknowledges comes after its acknowledgement."""
+    life = HandMadeLife()
+    life.fetches(20, 4, "m1", 1, (0, 3, 1))
+    life.acknowledges(500, 5, "m1", 2, (0, 3, 1), None)
+    life.fetches(500, 100, "m1", 2, (4, 7, 1))
+    life.acknowledges(900, 5, "m1", 3, (4, 7, 1), None)
+    events = [event._replace(request_no=number) for event in life.events]
+
+    steps = in_order(schedule(enumerate(events))).steps
+
+    assert lines(steps, What.FETCH, What.ACKNOWLEDGE) == [1, 2, 3, 4]
+
+
+def test_new_records_wait_for_no_more_than_the_window_needs() -> None:
+    """One record needs the first one done: the others were accepted later, and their write is answered after it."""
+    log = TimedEvents()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
+    log.read(0, 1)
+    log.fetch("m1", 2, 3, (0, 4, 1))
+    log.acknowledge("m1", 100, 101, (0, 0, 1))
+    log.write(101, 104, 0, 1, (0, 0, 2, 1))
+    log.acknowledge("m1", 105, 106, (1, 4, 1))
+    log.fetch("m2", 50, 107, (5, 5, 1))
+    log.write(106, 109, 0, 5, (1, 4, 2, 1))
+
+    steps = log.in_order()
+
+    order = [(step.what, step.line) for step in steps]
+    assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 6)) < order.index((What.OUTCOME, 7))
+
+
+def test_records_that_are_cached_wait_for_no_room() -> None:
+    """The first fetch has wanted one record of the second log batch: all of that is in the window (record_limit)."""
+    log = TimedEvents()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 6}, {})
+    log.read(0, 1)
+    log.append(1, 0, 4)
+    log.append(1, 5, 9)
+    for member, taken, done, acquired in (("m1", 2, 3, ((0, 4, 1), (5, 5, 1))), ("m2", 50, 103, ((6, 9, 1),))):
+        log.fetch(member, taken, done, *acquired)
+        line, event = log.events[-1]
+        log.events[-1] = line, event._replace(request={"max_records": 6, "mode": "record_limit"})
+        if member == "m1":
+            log.acknowledge("m1", 100, 101, (0, 4, 1))
+            log.write(101, 104, 0, 5, (0, 4, 2, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 7)) < order.index((What.OUTCOME, 6))
+
+
+def test_each_try_to_acknowledge_has_a_write_of_its_own() -> None:
+    """Two have failed, and say the same of the same records; the line of each write is a millisecond early."""
+    log = TimedEvents()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    for taken in (101, 111, 121):
+        log.acknowledge("m1", taken, taken + 9, (0, 4, 1))
+        log.write(taken - 1, taken + 1, 0, 5, (0, 4, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_write_is_not_of_an_acknowledgement_that_was_refused() -> None:
+    """The member has tried again, and the line of the write is earlier than that of the second one."""
+    log = TimedEvents()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.acknowledge("m1", 90, 91, (0, 4, 1))
+    log.events[-1] = 1, log.events[-1][1]._replace(response={"error": "invalid_request"})
+    log.acknowledge("m1", 101, 130, (0, 4, 1))
+    log.write(100, 102, 0, 5, (0, 4, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3]
+
+
+def test_a_start_offset_at_records_in_flight_orders_no_writes() -> None:
+    """The first member holds its records all the time, and the others release theirs one after the other."""
+    log = TimedEvents()
+    for place, member in enumerate(("m1", "m2", "m3")):
+        log.fetch(member, 2 * place, 2 * place + 1, (5 * place, 5 * place + 4, 1))
+    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.write(101, 103, 0, 0, (5, 9, 0, 1))
+    log.acknowledge("m3", 110, 112, (10, 14, 2))
+    log.write(111, 113, 0, 0, (10, 14, 0, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.OUTCOME, 4)) < order.index((What.ACKNOWLEDGE, 5))
+
+
+@pytest.mark.parametrize("deliveries", [2, 3])
+def test_records_that_come_again_without_a_write_wait_for_no_other_one(deliveries: int) -> None:
+    """What has released them is in no log; another member's acknowledgement is under way meanwhile."""
+    log = TimedEvents()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.fetch("m3", 2, 3, (5, 9, 1))
+    log.acknowledge("m3", 100, 101, (5, 9, 2))
+    log.write(101, 104, 0, 0, (5, 9, 0, 1))
+    log.fetch("m2", 90, 103, (0, 4, deliveries))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 4)) < order.index((What.OUTCOME, 3))
+
+
 def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:
     """Nothing is lost if the start offset says that a record was finished before it was acquired."""
     log = TimedEvents()

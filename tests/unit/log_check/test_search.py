@@ -336,3 +336,12 @@ def test_as_long_as_orders_are_left_untried_nothing_is_proved() -> None:
     found = [re.search(r" ([0-9]+) orders were tried", report.findings[0].reason) for report in reports[:proved]]
     tried = [0 if each is None else int(each[1]) for each in found]
     assert {after - before for before, after in pairwise(tried)} == {0, 1}
+
+
+def test_orders_with_two_moves_have_to_be_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is only enough to try all of those with one move, nothing contradicts yet."""
+    with monkeypatch.context() as patch:
+        patch.setattr("sharestate.log_check.search._PROVING_TIPS", 0)
+        enough = next(looks for looks in range(70) if cut_short(looks).verdict is Verdict.CONTRADICTION)
+
+    assert cut_short(enough).verdict is Verdict.BOUND_REACHED
