@@ -174,8 +174,9 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         if "error" in response or not response:
             self._note(step)
             return
-        settings = self._now.settings
+        settings = copy(self._now.settings)
         settings.leader_epoch = request.get("leader_epoch", settings.leader_epoch)
+        self._now.settings = settings
         partition = SharePartition(
             self._key,
             leader_epoch=settings.leader_epoch,

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from sharestate.log_check.budget import LEAST_WORK, WORK_OF_EVENT, WORK_OF_ORDER, Budget, BudgetSpentError
+from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.schedule import schedule
+from sharestate.log_check.visible_log import VisibleLog
+from tests.support.hand_made_events import HandMadeLife
 
 
 def test_work_is_spent_when_there_is_none_left() -> None:
@@ -99,3 +103,23 @@ def test_without_seconds_and_a_clock_only_work_is_spent(seconds: float | None) -
     budget.spend(40)
 
     assert budget.has_spent(part)
+
+
+def test_more_records_in_flight_than_any_broker_has_cost_what_they_are() -> None:
+    """Batches do not: of 16,384 records, which may be split, only those beyond them cost as many units of work."""
+    life = HandMadeLife()
+    life.events[0] = life.events[0]._replace(request={**(life.events[0].request or {}), "max_record_locks": 100_000})
+    life.reads(10, 100, 0)
+    for first in range(0, 18_000, 2_000):
+        life.appends(12, first, first + 1_999)
+        life.fetches(20 + first, 2, "m1", 1 + first, (first, first + 1_999, 1))
+    plan = schedule(enumerate(life.events))
+    checked = CheckedPartition(life.events[0].key, plan, VisibleLog(each for each in life.events if each.kind == "log"))
+
+    sizes = [checked.save().size]
+    for step in plan.steps:
+        checked.take(step, checked.save())
+        sizes.append(checked.save().size)
+
+    assert sizes[-2] < 100
+    assert 1_600 < sizes[-1] < 1_800

@@ -65,6 +65,26 @@ def test_what_does_not_fit_after_a_defect_belongs_to_it(*, is_followed: bool) ->
     ]
 
 
+def test_each_write_at_whose_answer_a_defect_shows_names_it() -> None:
+    """The state is read again after the first, and then it shows once more; other writes do not."""
+    life = thrown()
+    life.reads(5_000, 103, 15)
+    life.fetches(5_020, 2, "m1", 3, (15, 19, 1))
+    life.acknowledges(5_030, 3, "m1", 4, (15, 16, 1), None)
+    life.writes(5_031, 104, (15, 2), (15, 15, 2, 1), (16, 16, 2, 1))
+    life.appends(5_080, 20, 29)
+    life.deletes(5_100, 25)
+    life.loses(5_200, "m1")
+    life.writes(5_210, 105, (25, 0), *((offset, offset, 4, 1) for offset in range(17, 20)))
+    own = [*enumerate(life.events, 2)]
+
+    checked = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL))
+
+    assert [finding.reason[:3] for finding in checked.report.findings] == ["B7:", "B7:"]
+    writes = [event.request or {} for event in checked.events() if event.kind == "write"]
+    assert [write.get("defect") for write in writes] == [None, "B7", None, "B7"]
+
+
 def test_what_does_not_fit_belongs_to_the_last_defect_before_it() -> None:
     """B8: the log batch [0-3] was aborted, and begins before the SPSO; two fetches throw, and then nothing fits."""
     life = HandMadeLife()

@@ -45,6 +45,29 @@ def test_no_other_count_is_taken(count: int, refused_at_ms: float) -> None:
     assert verdict_with(count, refused_at_ms) is not Verdict.EXPLAINED
 
 
+@pytest.mark.parametrize(("count", "is_read"), [(3, False), (4, True), (5, True), (6, True), (7, True), (8, False)])
+def test_a_write_may_have_the_count_of_what_is_accepted_meanwhile(*, count: int, is_read: bool) -> None:
+    """Another member accepts three records, one by one, as it is read; an error of a fetch says nothing of it."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m2", 1, (0, 3, 1))
+    life.appends(25, 4, 7)
+    life.fetches(30, 2, "m1", 1, (4, 7, 1))
+    life.acknowledges(40, 8, "m1", 2, (4, 7, 1), None)
+    life.fetches(40.1, 0.2, "m3", 1)
+    life.events[-1] = life.events[-1]._replace(response={"error": "not_leader_or_follower"})
+    life.acknowledges(40.5, 8, "m2", 2, (1, 3, 1), None)
+    life.writes(42, 101, (0, count), (4, 7, 2, 1))
+    life.writes(43, 102, (0, 7), *((offset, offset, 2, 1) for offset in range(1, 4)))
+    life.fetches(200, 50, "m1", 3)
+    located = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, located, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert (report.verdict is Verdict.EXPLAINED) == is_read
+
+
 def test_no_start_offset_is_taken_that_never_was() -> None:
     """The first records are still with their member, so the SPSO is 0 before and after the write."""
     assert verdict_with(4, 40.5, start=1) is Verdict.CONTRADICTION

@@ -216,15 +216,22 @@ def test_a_fetch_that_throws_for_no_reason_is_a_contradiction() -> None:
     ]
 
 
-@pytest.mark.parametrize(("others", "verdict"), [(4_095, Verdict.CONTRADICTION), (4_096, Verdict.BOUND_REACHED)])
-def test_sums_that_are_left_untried_prove_nothing(others: int, verdict: Verdict) -> None:
-    """A fetch that wants 5,000 records may have acquired 4,095 of another partition; more is not tried."""
+@pytest.mark.parametrize(
+    ("wanted", "others", "verdict"),
+    [
+        (5_000, 4_095, Verdict.CONTRADICTION),
+        (5_000, 4_096, Verdict.BOUND_REACHED),
+        (4_096, 4_096, Verdict.CONTRADICTION),
+    ],
+)
+def test_sums_that_are_left_untried_prove_nothing(wanted: int, others: int, verdict: Verdict) -> None:
+    """A fetch may have acquired 4,095 records of another partition; more is not tried, unless that is all it wants."""
     life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m1", 1, (0, 3, 1))
     life.fetches(300, 2, "m2", 1, (0, 3, 2))
-    request = {**(life.events[-1].request or {}), "max_records": 5_000, "partitions": 2, "others": (others,)}
+    request = {**(life.events[-1].request or {}), "max_records": wanted, "partitions": 2, "others": (others,)}
     life.events[-1] = life.events[-1]._replace(request=request)
 
     own = [*enumerate(life.events, 2)]
