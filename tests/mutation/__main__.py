@@ -169,7 +169,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20, help="of CPU that the tests of a mutant may take together")
     parser.add_argument("--minutes", type=float, default=600, help="when to stop with a package")
-    parser.add_argument("--again", nargs="+", metavar="TEST", help="only what has survived without a reason, with these")
+    parser.add_argument("--again", nargs="+", metavar="TEST", help="what has survived without a reason, with these")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--keep", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()
