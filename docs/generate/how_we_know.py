@@ -44,12 +44,11 @@ MUTANTS: Final = """\
 ## What tests notice
 
 Small changes of the source, *mutants*, each of which has to make a test fail (`make mutation`; what it does stands in
-`CONTRIBUTING.md`). Of all mutants of a package those that were *tried* met the unit tests of that package and few
-others, so what is killed is a lower bound. Where they are a sample, tests were written for those of it that had
-survived: of the other mutants of the package more would survive. Of the 389 of `history`, 322 were killed before any
-test was written for them; of the last 100 of `log_check`, ten of which are equivalent, 78. *Equivalent* are those that
-change nothing that anybody could see; *harmless* and *left* count as not killed. Each one that is equivalent or
-harmless stands with its reason in `tests/mutation/survivors.toml`. *CPU* is what trying one takes on average."""
+`CONTRIBUTING.md`). Those of a package met the unit tests of that package and few others, so what is killed is a lower
+bound. Before tests were written for those that survived, 88 % of those of `history` were killed, and 77 % of those of
+`log_check` by three seconds of tests for each. *Equivalent* are those that change nothing that anybody could see;
+*harmless* and *left* count as not killed. Each one that is equivalent or harmless stands with its reason in
+`tests/mutation/survivors.toml`. *CPU* is what trying one takes on average."""
 
 DIFFERS: Final = """\
 ## What differs, and why
