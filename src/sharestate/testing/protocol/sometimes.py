@@ -387,8 +387,12 @@ def seen(conversation: Iterable[Exchange]) -> set[str]:
     >>> seen([])
     set()
     """
-    events = {event.__name__: event for event in SOMETIMES + SOMETIMES_WITH_QUEUE} | REFUSED
-    return {name for exchange in conversation for name, shows in events.items() if shows(exchange)}
+    unseen = {event.__name__: event for event in SOMETIMES + SOMETIMES_WITH_QUEUE} | REFUSED
+    names = set(unseen)
+    for exchange in conversation:
+        for name in [name for name, shows in unseen.items() if shows(exchange)]:
+            del unseen[name]
+    return names - unseen.keys()
 
 
 def expect_seen(conversation: Iterable[Exchange], names: Iterable[str] | None = None) -> None:
