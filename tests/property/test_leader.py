@@ -174,7 +174,9 @@ def steps(*answers: str) -> st.SearchStrategy[list[tuple[str, int, int]]]:
 
     def draw(random: Random) -> list[tuple[str, int, int]]:
         # Of fewer steps, hardly any get as far as an answer to what follows on an answer.
-        return [(random.choice(kinds), random.randrange(31), random.randrange(61)) for _ in range(random.randint(30, 60))]
+        return [
+            (random.choice(kinds), random.randrange(31), random.randrange(61)) for _ in range(random.randint(30, 60))
+        ]
 
     return st.randoms(use_true_random=False).map(draw)  # half of the cost of a list of tuples
 

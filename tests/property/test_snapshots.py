@@ -75,7 +75,7 @@ def twin_of(peer: InProcessServer, way: Callable[[SharePartition], SharePartitio
 
 
 def seen(partition: SharePartition) -> tuple[object, ...]:
-    """Return all that can be seen of a share partition: its snapshot, which can be hashed and written down, and more."""
+    """Return all that can be seen of a share partition: its snapshot with its hash, in JSON, and more."""
     snapshot = partition.snapshot()
     locks = partition.next_deadline_ms(), partition.lock_count()
     return snapshot, hash(snapshot), snapshot.to_json(), partition.batches(), locks
