@@ -32,19 +32,19 @@ def errors_are_typed(exchange: Exchange) -> None:
     result = exchange.response.get("result")
     raised = isinstance(result, dict) and "raised" in result
     scripted = isinstance(exchange.request.get("answer"), dict) and "throws" in exchange.request["answer"]
-    demand(not raised or scripted, f"raised {result}")
-    demand("bad_request" not in exchange.response, f"{exchange.response}")
+    demand(not raised or scripted, "raised {}", result)
+    demand("bad_request" not in exchange.response, "{}", exchange.response)
 
 
 def batches_never_overlap(exchange: Exchange) -> None:
     """Batches ascend without overlap; the runs of a split batch cover it without holes."""
     batches = exchange.after["batches"]
     for before, after in pairwise(batches):
-        demand(before[1] < after[0], f"batches overlap: {before}, {after}")
+        demand(before[1] < after[0], "batches overlap: {}, {}", before, after)
     for batch in batches:
         runs = batch_runs(batch)
-        demand((runs[0][0], runs[-1][1]) == (batch[0], batch[1]), f"runs do not fill their batch: {batch}")
-        demand(all(left[1] + 1 == right[0] for left, right in pairwise(runs)), f"a hole within {batch}")
+        demand((runs[0][0], runs[-1][1]) == (batch[0], batch[1]), "runs do not fill their batch: {}", batch)
+        demand(all(left[1] + 1 == right[0] for left, right in pairwise(runs)), "a hole within {}", batch)
 
 
 def only_acquired_records_have_an_owner(exchange: Exchange) -> None:
@@ -172,7 +172,7 @@ def delivery_counts_never_fall(exchange: Exchange) -> None:
     for offset, record in exchange.records_before.items():
         if offset in after:
             rise = after[offset].delivery_count - record.delivery_count
-            demand(rise in {0, 1}, f"the delivery count of {offset} changed by {rise}")
+            demand(rise in {0, 1}, "the delivery count of {} changed by {}", offset, rise)
 
 
 def a_refused_acknowledgement_changes_no_record(exchange: Exchange) -> None:
@@ -294,7 +294,7 @@ def archiving_records_are_left_alone(exchange: Exchange) -> None:
         is_answered = exchange.completes_dead_letter or offset in given
         is_archived = now is None or now.visible == ("ARCHIVED", record.delivery_count, "")
         is_as_before = now is not None and now.visible == record.visible
-        demand(is_as_before or (is_answered and is_archived), f"{offset} was {record}, is {now}")
+        demand(is_as_before or (is_answered and is_archived), "{} was {}, is {}", offset, record, now)
 
 
 def the_start_waits_for_the_queue(exchange: Exchange) -> None:
