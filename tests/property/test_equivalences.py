@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,7 +30,7 @@ every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda
 
 
 class Prefix:
-    """A conversation up to the last point at which something holds; every peer that is asked to goes there first."""
+    """A conversation up to the last point at which something holds; from there copies of one peer go on."""
 
     def __init__(self, sequence: Steps[None], profile: Profile, wanted: Callable[[list[Exchange]], object]) -> None:
         """Have *sequence* answered, and cut off what comes after *wanted* held for the last time."""
@@ -43,11 +45,17 @@ class Prefix:
         """The state at that point."""
         return self.conversation[-1].after
 
-    def then(self, *requests: Request) -> Response:
-        """Send *requests* to a peer at that point and return the last response."""
+    @cached_property
+    def _peer(self) -> InProcessServer:
+        """A peer at that point; the states on the way to it are known."""
         peer = InProcessServer(self.profile)
         for exchange in self.conversation:
-            peer(exchange.request)
+            peer({**exchange.request, "quiet": True})
+        return peer
+
+    def then(self, *requests: Request) -> Response:
+        """Send *requests* to a peer at that point and return the last response."""
+        peer = deepcopy(self._peer, {id(self.profile): self.profile})
         return [peer(request) for request in requests][-1]
 
 

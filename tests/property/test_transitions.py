@@ -96,6 +96,7 @@ class Told:
         self.telling = SharePartition(*args, record_transitions=True, **kwargs)
         self.silent = SharePartition(*args, **kwargs)
         self.fold = RecordFold()
+        self._now_ms = 0
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute
         """Return an attribute; a command is watched."""
@@ -107,10 +108,12 @@ class Told:
             outcome = ended(getattr(self.telling, name), args, kwargs)
             expected = ended(getattr(self.silent, name), args, kwargs)
             if isinstance(outcome, (Effects, ShareStateError)):
-                assert self.telling.snapshot() == self.silent.snapshot()
+                snapshot = self.telling.snapshot()
+                assert snapshot == self.silent.snapshot()
+                self._now_ms = snapshot.now_ms
                 self._judge(name, args, outcome, expected)
             else:
-                assert repr(outcome) == repr(expected)
+                assert (type(outcome), outcome) == (type(expected), expected)
             if isinstance(outcome, ShareStateError):
                 raise outcome
             return outcome
@@ -130,10 +133,9 @@ class Told:
         assert self.fold.records == records_of(self.telling)
 
     def _follow(self, transitions: Sequence[Transition], writes: set[int]) -> None:
-        now_ms = self.telling.snapshot().now_ms
         for transition in transitions:
             assert transition.first_offset <= transition.last_offset
-            assert transition.at_ms == now_ms
+            assert transition.at_ms == self._now_ms
             self._check_meaning(transition)
             if transition.write is not None and transition.cause is not Cause.LOCK_EXPIRED:
                 assert transition.write in writes, transition

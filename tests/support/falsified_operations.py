@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Final, NamedTuple, TypeVar
 
@@ -35,16 +35,16 @@ Falsify = Callable[[Lines, Random], Lines | None]
 
 
 class Delivered(NamedTuple):
-    """A range that a client got, and when something was done to its first record again."""
+    """A range that a client got."""
 
     number: int
     name: str
+    begin_ms: float
     end_ms: float
     partition: int
     first: int
     last: int
     delivery_count: int
-    next_ms: float
 
 
 def settings_of(lines: Lines) -> SettingsOperation:
@@ -52,23 +52,33 @@ def settings_of(lines: Lines) -> SettingsOperation:
     return next(operation for _, operation in lines if isinstance(operation, SettingsOperation))
 
 
-def deliveries(lines: Lines) -> Iterator[Delivered]:
-    """Yield the ranges that clients got, those that are surely held for a while."""
+def deliveries(lines: Lines) -> list[Delivered]:
+    """Return the ranges that clients got."""
+    return [
+        Delivered(number, name, operation.begin_ms, operation.end_ms, partition, first, last, count or 0)
+        for number, (name, operation) in enumerate(lines)
+        if isinstance(operation, FetchOperation) and operation.end_ms is not None
+        for _, partition, ranges, _ in operation.partitions
+        for first, last, count in ranges
+    ]
+
+
+def held(lines: Lines, ms: float) -> list[Delivered]:
+    """Return the ranges whose first record is surely held for more than *ms* after the answer."""
     lock_ms = settings_of(lines).record_lock_duration_ms or 0
-    for number, (name, operation) in enumerate(lines):
-        if not isinstance(operation, FetchOperation) or operation.end_ms is None:
-            continue
-        for _, partition, ranges, _ in operation.partitions:
-            for first, last, count in ranges:
-                later = (
-                    begin_ms(other)
-                    for at, (whose, other) in enumerate(lines)
-                    if at != number
-                    and ends_ms(other) >= operation.begin_ms
-                    and ends_lock(other, partition, first, whose == name)
-                )
-                next_ms = min(later, default=operation.begin_ms + lock_ms)
-                yield Delivered(number, name, operation.end_ms, partition, first, last, count or 0, next_ms)
+    by_begin = sorted((begin_ms(operation), ends_ms(operation), at) for at, (_, operation) in enumerate(lines))
+    found = []
+    for each in deliveries(lines):
+        later = (
+            begin
+            for begin, end, at in by_begin
+            if end >= each.begin_ms
+            and at != each.number
+            and ends_lock(lines[at][1], each.partition, each.first, lines[at][0] == each.name)
+        )
+        if next(later, each.begin_ms + lock_ms) > each.end_ms + ms:
+            found.append(each)
+    return found
 
 
 def ends_lock(operation: LoggedOperation, partition: int, offset: int, is_own: bool) -> bool:  # noqa: FBT001 - a column
@@ -131,9 +141,7 @@ def early_lock(lines: Lines, random: Random) -> Lines | None:
 
 def _another(lines: Lines, random: Random, after_ms: float) -> Lines | None:
     limit = settings_of(lines).delivery_count_limit or 0
-    found = [
-        each for each in deliveries(lines) if each.next_ms > each.end_ms + after_ms + 5 and each.delivery_count < limit
-    ]
+    found = [each for each in held(lines, after_ms + 5) if each.delivery_count < limit]
     if not found:
         return None
     chosen = random.choice(found)
@@ -201,14 +209,15 @@ def over_limit(lines: Lines, random: Random) -> Lines | None:
 def _counted(
     lines: Lines, random: Random, count_of: Callable[[int], int], *, least: int = 1, most: int = 10
 ) -> Lines | None:
+    delivered = deliveries(lines)
     counts = {
         (each.partition, offset): each.delivery_count
-        for each in deliveries(lines)
+        for each in delivered
         for offset in range(each.first, each.last + 1)
     }
     found = [
         each
-        for each in deliveries(lines)
+        for each in delivered
         if least <= each.delivery_count <= most
         and each.delivery_count == counts[each.partition, each.first]
         and each.first == each.last
@@ -237,7 +246,7 @@ def _replaced(lines: Lines, chosen: Delivered, ranges: tuple[DeliveredRange, ...
 
 def repeated(lines: Lines, random: Random) -> Lines | None:
     """An answer has an offset twice."""
-    chosen = random.choice([*deliveries(lines)])
+    chosen = random.choice(deliveries(lines))
     twice = DeliveredRange(chosen.first, chosen.last, chosen.delivery_count)
     return _replaced(lines, chosen, (twice, twice._replace(first_offset=chosen.last)))
 
@@ -281,7 +290,7 @@ def late_commit(lines: Lines, random: Random) -> Lines | None:
     """A transaction is committed after its records were delivered."""
     if settings_of(lines).isolation_level != "read_committed":
         return None
-    found = []
+    found, delivered = [], deliveries(lines)
     for number, (_, operation) in enumerate(lines):
         if isinstance(operation, EndTransactionOperation) and operation.committed:
             produced = next(
@@ -291,7 +300,7 @@ def late_commit(lines: Lines, random: Random) -> Lines | None:
             )
             times = [
                 each.end_ms
-                for each in deliveries(lines)
+                for each in delivered
                 if each.partition == produced.partition and each.first <= (produced.first_offset or 0) <= each.last
             ]
             found += [(number, min(times))] if times else []
@@ -352,7 +361,7 @@ def _cut(ranges: tuple[Range, ...], is_its: bool, offset: int) -> tuple[Range, .
 def not_owner(lines: Lines, random: Random) -> Lines | None:
     """Another member acknowledges what somebody has acquired, and is not refused."""
     limit = settings_of(lines).delivery_count_limit or 0
-    found = [each for each in deliveries(lines) if each.next_ms > each.end_ms + 9 and each.delivery_count < limit]
+    found = [each for each in held(lines, 9) if each.delivery_count < limit]
     chosen = random.choice(found)
     more = answered(chosen.end_ms + 2, chosen.partition, chosen.first, chosen.first, AcknowledgedAs.RELEASE, 0)
     return with_more(lines, (other_than(chosen.name), more))
@@ -360,8 +369,7 @@ def not_owner(lines: Lines, random: Random) -> Lines | None:
 
 def owner_refused(lines: Lines, random: Random) -> Lines | None:
     """A member acknowledges what it has acquired, and is refused."""
-    found = [each for each in deliveries(lines) if each.next_ms > each.end_ms + 9]
-    chosen = random.choice(found)
+    chosen = random.choice(held(lines, 9))
     more = answered(chosen.end_ms + 2, chosen.partition, chosen.first, chosen.first, AcknowledgedAs.ACCEPT, 121)
     return with_more(lines, (chosen.name, more))
 

@@ -203,7 +203,7 @@ class FailoverRun:
     def acknowledge(self, member: int, choice: int, kinds: int) -> None:
         """Acknowledge up to three of the ranges that one of the members holds, or parts of them."""
         held: dict[str, list[tuple[int, int]]] = {}
-        for batch in self._partition.batches():
+        for batch in self._partition.batches() if self._partition.lock_count() else ():
             for run in batch.runs:
                 if run.state is RecordState.ACQUIRED and run.first_offset >= self._partition.start_offset:
                     held.setdefault(str(run.member_id), []).append((run.first_offset, run.last_offset))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from sharestate.testing.protocol.exchange import TERMINAL, Exchange, batch_runs, records
+from sharestate.testing.protocol.exchange import TERMINAL, Exchange, batch_runs
 from sharestate.values.records import RecordState
 
 Invariant: TypeAlias = Callable[[Exchange], None]
@@ -32,25 +32,25 @@ def errors_are_typed(exchange: Exchange) -> None:
     result = exchange.response.get("result")
     raised = isinstance(result, dict) and "raised" in result
     scripted = isinstance(exchange.request.get("answer"), dict) and "throws" in exchange.request["answer"]
-    demand(not raised or scripted, f"raised {result}")
-    demand("bad_request" not in exchange.response, f"{exchange.response}")
+    demand(not raised or scripted, "raised {}", result)
+    demand("bad_request" not in exchange.response, "{}", exchange.response)
 
 
 def batches_never_overlap(exchange: Exchange) -> None:
     """Batches ascend without overlap; the runs of a split batch cover it without holes."""
     batches = exchange.after["batches"]
     for before, after in pairwise(batches):
-        demand(before[1] < after[0], f"batches overlap: {before}, {after}")
+        demand(before[1] < after[0], "batches overlap: {}, {}", before, after)
     for batch in batches:
         runs = batch_runs(batch)
-        demand((runs[0][0], runs[-1][1]) == (batch[0], batch[1]), f"runs do not fill their batch: {batch}")
-        demand(all(left[1] + 1 == right[0] for left, right in pairwise(runs)), f"a hole within {batch}")
+        demand((runs[0][0], runs[-1][1]) == (batch[0], batch[1]), "runs do not fill their batch: {}", batch)
+        demand(all(left[1] + 1 == right[0] for left, right in pairwise(runs)), "a hole within {}", batch)
 
 
 def only_acquired_records_have_an_owner(exchange: Exchange) -> None:
     """A record has an owner exactly when it is ACQUIRED; then it also has a lock."""
     nobody = exchange.request.get("member") == ""
-    for offset, record in records(exchange.after).items():
+    for offset, record in exchange.records_after.items():
         held = record.state == "ACQUIRED"
         demand(bool(record.member) <= held, "{} has an owner: {}", offset, record)
         demand(not held or record.lock_deadline_ms is not None or nobody, "{} has no lock: {}", offset, record)
@@ -60,7 +60,7 @@ def what_is_acquired_is_held(exchange: Exchange) -> None:
     """Ranges that `acquire` returns ascend, add up to its count, and are held by the member afterwards."""
     if not exchange.acquired:
         return
-    after = records(exchange.after)
+    after = exchange.records_after
     size = 0
     for first, last, delivery_count in exchange.acquired:
         size += last - first + 1
@@ -74,7 +74,7 @@ def what_is_acquired_is_held(exchange: Exchange) -> None:
 
 def only_available_records_are_acquired(exchange: Exchange) -> None:
     """No record is acquired that a member holds, that has a pending write, or that is terminal."""
-    before = records(exchange.before)
+    before = exchange.records_before
     for first, last, _ in exchange.acquired:
         for offset in range(first, last + 1):
             record = before.get(offset)
@@ -93,8 +93,8 @@ def a_pending_record_is_left_alone(exchange: Exchange) -> None:
     """Until its write is answered a record stays as it is, stays in flight, and may only be archived."""
     if not exchange.same_partition or exchange.op in {"initialize", "complete"}:
         return
-    after = records(exchange.after)
-    for offset, record in records(exchange.before).items():
+    after = exchange.records_after
+    for offset, record in exchange.records_before.items():
         if "o" in record.flags:
             allowed = record.visible, ("ARCHIVED", record.delivery_count, "")
             now = after.get(offset)
@@ -105,8 +105,8 @@ def a_release_is_of_one_member(exchange: Exchange) -> None:
     """A closed session leaves what other members have acquired; a write that fails may let their locks expire."""
     if exchange.op != "release" or not all(event[2] in ("ok", "hold") for event in _write_events(exchange)):
         return
-    after = records(exchange.after)
-    for offset, record in records(exchange.before).items():
+    after = exchange.records_after
+    for offset, record in exchange.records_before.items():
         if record.member not in {"", exchange.request["member"]}:
             demand(offset in after and after[offset].visible == record.visible, "{} was {}", offset, record)
 
@@ -120,7 +120,7 @@ def the_log_start_archives_what_is_available(exchange: Exchange) -> None:
     if exchange.op != "log_start" or exchange.before is None:
         return
     start, offset = exchange.before["start_offset"], exchange.request["offset"]
-    left = [o for o, record in records(exchange.after).items() if record.state == "AVAILABLE" and start <= o < offset]
+    left = [o for o, record in exchange.records_after.items() if record.state == "AVAILABLE" and start <= o < offset]
     demand(not left, f"available below the log start {offset}: {left}")
 
 
@@ -128,7 +128,7 @@ def the_next_fetch_finds_what_is_available(exchange: Exchange) -> None:
     """No record at or above the SPSO is available below the next fetch offset."""
     if exchange.op == "next_fetch_offset" and isinstance(exchange.result, int):
         start = exchange.after["start_offset"]
-        for offset, record in records(exchange.after).items():
+        for offset, record in exchange.records_after.items():
             is_missed = record.state == "AVAILABLE" and "o" not in record.flags and start <= offset < exchange.result
             demand(not is_missed, f"{offset} is available, and the next fetch begins with {exchange.result}")
 
@@ -158,8 +158,8 @@ def terminal_records_stay_terminal(exchange: Exchange) -> None:
     """A durable record never changes again, but for its lock."""
     if not exchange.same_partition:
         return
-    after = records(exchange.after)
-    for offset, record in records(exchange.before).items():
+    after = exchange.records_after
+    for offset, record in exchange.records_before.items():
         if record.state in TERMINAL and "o" not in record.flags and offset in after:
             demand(after[offset].visible == record.visible, "{} was {}, is {}", offset, record, after[offset])
 
@@ -168,11 +168,11 @@ def delivery_counts_never_fall(exchange: Exchange) -> None:
     """A delivery count only rises, by one at a time; a roll-back or a new state may lower it."""
     if not exchange.same_partition or exchange.op in {"initialize", "complete"}:
         return
-    after = records(exchange.after)
-    for offset, record in records(exchange.before).items():
+    after = exchange.records_after
+    for offset, record in exchange.records_before.items():
         if offset in after:
             rise = after[offset].delivery_count - record.delivery_count
-            demand(rise in {0, 1}, f"the delivery count of {offset} changed by {rise}")
+            demand(rise in {0, 1}, "the delivery count of {} changed by {}", offset, rise)
 
 
 def a_refused_acknowledgement_changes_no_record(exchange: Exchange) -> None:
@@ -180,7 +180,7 @@ def a_refused_acknowledgement_changes_no_record(exchange: Exchange) -> None:
     refused = exchange.op == "acknowledge" and exchange.error is not None and not exchange.writes
     if not refused or exchange.before is None:
         return
-    before, after = records(exchange.before), records(exchange.after)
+    before, after = exchange.records_before, exchange.records_after
     demand(before.keys() == after.keys(), "records came or went")
     for offset, record in before.items():
         demand(after[offset].visible == record.visible, "{} was {}, is {}", offset, record, after[offset])
@@ -233,7 +233,7 @@ def no_fetch_begins_below_the_start(exchange: Exchange) -> None:
 def the_complete_count_is_right(exchange: Exchange) -> None:
     """The delivery complete count is the number of terminal cached records at or above the SPSO (not with B22)."""
     start = exchange.after["start_offset"]
-    found = sum(record.state in TERMINAL for offset, record in records(exchange.after).items() if offset >= start)
+    found = sum(record.state in TERMINAL for offset, record in exchange.records_after.items() if offset >= start)
     counted = exchange.after["delivery_complete_count"]
     demand(found == counted, f"delivery complete count {counted}, but {found} records are terminal")
 
@@ -241,7 +241,7 @@ def the_complete_count_is_right(exchange: Exchange) -> None:
 def nothing_goes_to_a_queue(exchange: Exchange) -> None:
     """Without a dead-letter queue no record is ARCHIVING, written as that, or handed over."""
     demand(not exchange.dead_letters, f"handed over: {exchange.dead_letters}")
-    demand(all(record.state != "ARCHIVING" for record in records(exchange.after).values()), "a record is ARCHIVING")
+    demand(all(record.state != "ARCHIVING" for record in exchange.records_after.values()), "a record is ARCHIVING")
     written = {batch[2] for write in exchange.writes for batch in write["state_batches"]}
     demand(written <= {0, 2, 4}, f"states {written} are written")
 
@@ -285,16 +285,16 @@ def archiving_records_are_left_alone(exchange: Exchange) -> None:
     """A record on its way to the queue stays ARCHIVING until the queue has answered, and is ARCHIVED then."""
     if not exchange.same_partition:
         return
-    after = records(exchange.after)
+    after = exchange.records_after
     given = {o for letter in exchange.dead_letters for o in range(letter["first"], letter["last"] + 1)}
-    for offset, record in records(exchange.before).items():
+    for offset, record in exchange.records_before.items():
         if record.state != "ARCHIVING" or "o" in record.flags:
             continue
         now = after.get(offset)
         is_answered = exchange.completes_dead_letter or offset in given
         is_archived = now is None or now.visible == ("ARCHIVED", record.delivery_count, "")
         is_as_before = now is not None and now.visible == record.visible
-        demand(is_as_before or (is_answered and is_archived), f"{offset} was {record}, is {now}")
+        demand(is_as_before or (is_answered and is_archived), "{} was {}, is {}", offset, record, now)
 
 
 def the_start_waits_for_the_queue(exchange: Exchange) -> None:
@@ -302,7 +302,7 @@ def the_start_waits_for_the_queue(exchange: Exchange) -> None:
     if not exchange.same_partition or exchange.before is None or exchange.op == "log_start":
         return
     start = exchange.before["start_offset"]
-    waiting = [o for o, record in records(exchange.after).items() if record.state == "ARCHIVING" and o >= start]
+    waiting = [o for o, record in exchange.records_after.items() if record.state == "ARCHIVING" and o >= start]
     demand(not waiting or exchange.after["start_offset"] <= min(waiting), "the SPSO has passed an ARCHIVING record")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +12,7 @@ from sharestate.conversation.traces import TraceHeader, write_trace
 from sharestate.testing.generator.operations import converse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from sharestate.testing.generator.surroundings import Request, Response, Steps
 
@@ -81,6 +82,16 @@ class Exchange:
             message = "the response shows no state, which invariants look at: compare() does without, at level answers"
             raise LookupError(message)
         return state
+
+    @cached_property
+    def records_before(self) -> Mapping[int, InFlightRecord]:
+        """The records in flight before the request, by offset; none before an ``open``."""
+        return records(self.before)
+
+    @cached_property
+    def records_after(self) -> Mapping[int, InFlightRecord]:
+        """The records in flight after the request, by offset; a LookupError like that of ``after``."""
+        return records(self.after)
 
     @property
     def result(self) -> Any:  # noqa: ANN401 - a result may be anything

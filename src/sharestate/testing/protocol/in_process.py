@@ -10,6 +10,7 @@ from sharestate.conversation.requests import Open
 from sharestate.conversation.scripted_answers import ScriptedAnswers
 from sharestate.conversation.served_partition import ServedPartition
 from sharestate.testing.protocol.always import demand
+from sharestate.values.records import RecordState
 
 if TYPE_CHECKING:
     from sharestate.conversation import requests
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
     from sharestate.values.profiles import Profile
 
 
-_PLAIN: Final = frozenset({bool, bytes, int, str, type(None)})
+_PLAIN: Final = frozenset({bool, bytes, int, str, type(None), RecordState})
 """Types of values that are looked at no further, as nearly all are of these."""
+
+_CAN_CHANGE: Final = (list, dict, set, bytearray)
+"""Types of values that can change."""
 
 
 def effects_are_values(effects: object) -> None:
@@ -37,8 +41,7 @@ def effects_are_values(effects: object) -> None:
     AssertionError: a list is among the effects, which can change
     """
     demand(not callable(effects), "{} is among the effects, which can be called", effects)
-    can_change = isinstance(effects, list | dict | set | bytearray)
-    demand(not can_change, "a {0.__name__} is among the effects, which can change", type(effects))
+    demand(not isinstance(effects, _CAN_CHANGE), "a {0.__name__} is among the effects, which can change", type(effects))
     if isinstance(effects, Sequence) and not isinstance(effects, str):
         for effect in effects:
             if type(effect) not in _PLAIN:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, Final, TypeAlias
 
 from sharestate.testing.protocol.always import demand
-from sharestate.testing.protocol.exchange import TERMINAL, Exchange, InFlightRecord, records
+from sharestate.testing.protocol.exchange import TERMINAL, Exchange, InFlightRecord
 from sharestate.values.acknowledgements import AcknowledgeType
 from sharestate.values.profiles import Profile
 from sharestate.values.records import RecordState
@@ -98,7 +98,7 @@ def a_failed_write_gives_back_what_it_took(_profile: Profile) -> Watch:
     taken: dict[int, InFlightRecord] = {}
     while True:
         exchange = yield
-        before, after = records(exchange.before), records(exchange.after)
+        before, after = exchange.records_before, exchange.records_after
         for offset in _given_back(exchange, before, after):
             was = taken.get(offset, before[offset])
             demand(after[offset].visible == was.visible, f"offset {offset} changed from {was} to {after[offset]}")
@@ -109,7 +109,9 @@ def a_failed_write_gives_back_what_it_took(_profile: Profile) -> Watch:
         }
 
 
-def _given_back(exchange: Exchange, before: dict[int, InFlightRecord], after: dict[int, InFlightRecord]) -> list[int]:
+def _given_back(
+    exchange: Exchange, before: Mapping[int, InFlightRecord], after: Mapping[int, InFlightRecord]
+) -> list[int]:
     """Return the offsets that a write which has failed in *exchange* gives back to their member."""
     if exchange.completes_write and _has_failed_future(exchange):
         expired = {
@@ -142,7 +144,7 @@ def records_are_archived_exactly_at_the_limit(profile: Profile) -> Watch:
         settings.see(exchange)
         if exchange.before is None:
             continue
-        after, limit, start = records(exchange.after), settings["delivery_count_limit"], exchange.before["start_offset"]
+        after, limit, start = exchange.records_after, settings["delivery_count_limit"], exchange.before["start_offset"]
         for offset in _let_go(exchange):
             if offset not in after or offset < start:
                 continue
@@ -156,7 +158,7 @@ def records_are_archived_exactly_at_the_limit(profile: Profile) -> Watch:
 def _let_go(exchange: Exchange) -> Iterator[int]:
     """Yield the offsets that were acquired, and that the request may release or let expire."""
     released = _released(exchange)
-    for offset, record in records(exchange.before).items():
+    for offset, record in exchange.records_before.items():
         if record.state == "ACQUIRED" and (released is None or offset in released):
             yield offset
 
@@ -223,7 +225,7 @@ def a_full_window_waits_for_something(_profile: Profile) -> Watch:
         if exchange.completes_write:
             unanswered.discard(exchange.request["write"])
         if exchange.op == "can_acquire" and exchange.result is False and exchange.after["lifecycle"] == "ACTIVE":
-            is_waiting = has_unread_gap or bool(unanswered) or not _is_over(exchange.after)
+            is_waiting = has_unread_gap or bool(unanswered) or not _is_over(exchange.records_after)
             demand(is_waiting, "no fetch is taken any more")
 
 
@@ -232,14 +234,15 @@ def _leaves_a_gap_unread(exchange: Exchange) -> bool:
     window: list[int] | None = exchange.before["internal"]["gap"] if exchange.before else None
     if exchange.op != "acquire" or window is None:
         return False
-    held = records(exchange.before or {})
+    held = exchange.records_before
     return any(offset not in held for offset in range(window[0], min(exchange.request["fetch_offset"], window[1] + 1)))
 
 
-def _is_over(state: dict[str, Any]) -> bool:
+def _is_over(in_flight: Mapping[int, InFlightRecord]) -> bool:
     """Return whether records are in flight, and none of them is to change any more."""
-    in_flight = records(state).values()
-    return bool(in_flight) and all(record.state in TERMINAL and "o" not in record.flags for record in in_flight)
+    return bool(in_flight) and all(
+        record.state in TERMINAL and "o" not in record.flags for record in in_flight.values()
+    )
 
 
 def waiting_fetches_are_woken(_profile: Profile) -> Watch:
@@ -251,13 +254,14 @@ def waiting_fetches_are_woken(_profile: Profile) -> Watch:
         is_acknowledged = exchange.op in {"acknowledge", "release"} and bool(exchange.writes)
         is_acknowledged |= exchange.completes_write and not _has_failed_future(exchange) and _has_future(exchange)
         is_advanced = is_acknowledged and exchange.before["start_offset"] != exchange.after["start_offset"]
-        freed = _acquirable(exchange.after) - _acquirable(exchange.before) if exchange.op == "advance" else set()
+        has_expired = exchange.op == "advance"
+        freed = _acquirable(exchange.records_after) - _acquirable(exchange.records_before) if has_expired else set()
         is_woken = ["wake"] in exchange.response["events"] or not (is_advanced or freed)
         demand(is_woken, f"nobody is woken, and {sorted(freed) or 'the SPSO'} could be fetched")
 
 
-def _acquirable(state: dict[str, Any]) -> set[int]:
-    return {o for o, record in records(state).items() if record.state == "AVAILABLE" and "o" not in record.flags}
+def _acquirable(in_flight: Mapping[int, InFlightRecord]) -> set[int]:
+    return {o for o, record in in_flight.items() if record.state == "AVAILABLE" and "o" not in record.flags}
 
 
 # ---- deliveries that keep failing
@@ -307,7 +311,7 @@ def a_new_leader_takes_what_is_persisted(_profile: Profile) -> Watch:
             given = {o for letter in exchange.dead_letters for o in range(letter["first"], letter["last"] + 1)}
             start = exchange.after["start_offset"]
             read = {o: record for o, record in persisted(answer.get("state_batches", ())).items() if o >= start}
-            found = {o: record for o, record in records(exchange.after).items() if o >= start}
+            found = {o: record for o, record in exchange.records_after.items() if o >= start}
             demand(read.keys() == found.keys(), f"{sorted(read)} were read, and {sorted(found)} are in flight")
             for offset, (state, count) in read.items():
                 states = {state, "ARCHIVED"} if offset in given else {state}
@@ -344,8 +348,8 @@ def what_is_acknowledged_is_persisted(_profile: Profile) -> Watch:
             start = max(start, write["start_offset"])
             stored |= _acknowledged(persisted(write["state_batches"]))
         if exchange.before is None or exchange.before["lifecycle"] in {"EMPTY", "INITIALIZING"}:
-            stored |= _durably_acknowledged(exchange.after)  # it was read
-        lost = sorted(offset for offset in _durably_acknowledged(exchange.after) - stored if offset >= start)
+            stored |= _durably_acknowledged(exchange.records_after)  # it was read
+        lost = sorted(offset for offset in _durably_acknowledged(exchange.records_after) - stored if offset >= start)
         demand(not lost, f"{lost} are acknowledged, and not stored")
 
 
@@ -353,8 +357,8 @@ def _acknowledged(stored: Mapping[int, tuple[str, int]]) -> set[int]:
     return {offset for offset, (state, _) in stored.items() if state == "ACKNOWLEDGED"}
 
 
-def _durably_acknowledged(state: dict[str, Any]) -> set[int]:
-    return {o for o, record in records(state).items() if record.state == "ACKNOWLEDGED" and "o" not in record.flags}
+def _durably_acknowledged(in_flight: Mapping[int, InFlightRecord]) -> set[int]:
+    return {o for o, record in in_flight.items() if record.state == "ACKNOWLEDGED" and "o" not in record.flags}
 
 
 OVER_TIME: Final[tuple[Callable[[Profile], Watch], ...]] = (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import astuple
 
 from sharestate.testing.protocol.always import demand
-from sharestate.testing.protocol.exchange import records
 from sharestate.testing.record_model.in_flight import ALL_SETTINGS, Rules
 from sharestate.testing.record_model.model import RecordModel
 from sharestate.values.profiles import KipWritePolicy
@@ -97,7 +96,7 @@ class RecordOracle:
             for name, value in self._fields().items():
                 _expect(name, value, exchange.after[name])
             _expect("batches", [(b.first, b.last, b.is_split) for b in self._model.batches()], _batches(exchange.after))
-            self._expect_records(exchange.after)
+            self._expect_records(exchange)
 
     def _expect_writes(self, writes: list[dict[str, Any]]) -> None:
         if self._rules.is_kip:  # what the KIP's writes contain is more than what has changed
@@ -124,18 +123,19 @@ class RecordOracle:
             "state_epoch": model.state_epoch,
         }
 
-    def _expect_records(self, state: dict[str, Any]) -> None:
-        shown = records(state)
+    def _expect_records(self, exchange: Exchange) -> None:
+        shown = exchange.records_after
         _expect("offsets in flight", sorted(self._model.records), sorted(shown))
         for offset, record in self._model.records.items():
             wanted = (record.state, record.count, record.member, record.deadline_ms, record.write is not None)
             got = shown[offset]
             deadline = None if got.lock_deadline_ms == NO_LOCK else got.lock_deadline_ms
-            _expect(f"offset {offset}", wanted, (*got.visible, deadline, "o" in got.flags))
+            seen = (*got.visible, deadline, "o" in got.flags)
+            demand(wanted == seen, "offset {}: the model says {}, got {}", offset, wanted, seen)
 
 
 def _expect(what: str, wanted: object, got: object) -> None:
-    demand(wanted == got, f"{what}: the model says {wanted}, got {got}")
+    demand(wanted == got, "{}: the model says {}, got {}", what, wanted, got)
 
 
 def _is_unsupported(result: Any) -> bool:  # noqa: ANN401 - JSON

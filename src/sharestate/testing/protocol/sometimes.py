@@ -9,10 +9,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from sharestate.testing.protocol.exchange import TERMINAL, Exchange, records
+from sharestate.testing.protocol.exchange import TERMINAL, Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from sharestate.testing.protocol.exchange import InFlightRecord
 
 REFUSALS: Final = (
     "Invalid acknowledge type",
@@ -30,8 +32,8 @@ REFUSALS: Final = (
 
 def changed(exchange: Exchange, state: str) -> set[int]:
     """Return the offsets of the records that are in *state* now and were not before."""
-    before = records(exchange.before)
-    now = records(exchange.after)
+    before = exchange.records_before
+    now = exchange.records_after
     return {o for o, record in now.items() if record.state == state and (o not in before or before[o].state != state)}
 
 
@@ -71,7 +73,7 @@ def throttled_redelivery(exchange: Exchange) -> bool:
     if not exchange.acquired or exchange.result["count"] >= exchange.request["max_records"]:
         return False
     _, last, delivery_count = exchange.acquired[-1]
-    next_record = records(exchange.after).get(last + 1)
+    next_record = exchange.records_after.get(last + 1)
     data = exchange.request["batches"]
     return (
         delivery_count > 2  # noqa: PLR2004 - the least threshold of throttling
@@ -114,13 +116,13 @@ def rollback(exchange: Exchange) -> bool:
 
 def expiry_during_a_write(exchange: Exchange) -> bool:
     """The acquisition lock of a record with a pending write expires."""
-    return exchange.op == "advance" and any("o" in c.flags and "x" in c.flags for c in records(exchange.after).values())
+    return exchange.op == "advance" and any("o" in c.flags and "x" in c.flags for c in exchange.records_after.values())
 
 
 def failed_write_after_expiry(exchange: Exchange) -> bool:
     """A pending write fails after a lock of its records has expired."""
-    expired = any("o" in c.flags and "x" in c.flags for c in records(exchange.before).values())
-    return failed_late(exchange) and expired and any("x" not in c.flags for c in records(exchange.after).values())
+    expired = any("o" in c.flags and "x" in c.flags for c in exchange.records_before.values())
+    return failed_late(exchange) and expired and any("x" not in c.flags for c in exchange.records_after.values())
 
 
 def expiry(exchange: Exchange) -> bool:
@@ -132,7 +134,7 @@ def renewal(exchange: Exchange) -> bool:
     """An acquisition lock is renewed."""
     if exchange.op != "acknowledge" or exchange.error:
         return False
-    before, after = records(exchange.before), records(exchange.after)
+    before, after = exchange.records_before, exchange.records_after
     return any(
         record.state == "ACQUIRED" == after[offset].state and record.lock_deadline_ms != after[offset].lock_deadline_ms
         for offset, record in before.items()
@@ -147,7 +149,7 @@ def log_start_archives(exchange: Exchange) -> bool:
 
 def archived_during_a_write(exchange: Exchange) -> bool:
     """A record is archived while its release is pending."""
-    return any("o" in record.flags and "t" in record.flags for record in records(exchange.after).values())
+    return any("o" in record.flags and "t" in record.flags for record in exchange.records_after.values())
 
 
 def split_during_a_write(exchange: Exchange) -> bool:
@@ -180,7 +182,7 @@ def redelivery(exchange: Exchange) -> bool:
 def cut_by_a_record_limit(exchange: Exchange) -> bool:
     """Only a part of a new batch is acquired: the rest is AVAILABLE with delivery count 0."""
     return exchange.op == "acquire" and any(
-        record.state == "AVAILABLE" and record.delivery_count == 0 for record in records(exchange.after).values()
+        record.state == "AVAILABLE" and record.delivery_count == 0 for record in exchange.records_after.values()
     )
 
 
@@ -189,7 +191,7 @@ def write_out_of_order(exchange: Exchange) -> bool:
     return (
         exchange.completes_write
         and exchange.request["write"] > 0
-        and any("o" in record.flags for record in records(exchange.after).values())
+        and any("o" in record.flags for record in exchange.records_after.values())
     )
 
 
@@ -216,9 +218,9 @@ def handed_over(exchange: Exchange, cause: str) -> bool:
     return any(dead_letter["cause"] == cause for dead_letter in exchange.dead_letters)
 
 
-def in_the_queue(state: dict[str, Any] | None) -> list[int]:
-    """Return the offsets of the records in *state* that are on their way to the queue, whatever is written."""
-    return [o for o, record in records(state).items() if record.state == "ARCHIVING" and "o" not in record.flags]
+def in_the_queue(in_flight: Mapping[int, InFlightRecord]) -> list[int]:
+    """Return the offsets of the records *in_flight* that are on their way to the queue, whatever is written."""
+    return [o for o, record in in_flight.items() if record.state == "ARCHIVING" and "o" not in record.flags]
 
 
 def second_write(exchange: Exchange) -> str | dict[str, Any] | None:
@@ -270,7 +272,7 @@ def queue_fails_late(exchange: Exchange) -> bool:
 def queue_answers_out_of_order(exchange: Exchange) -> bool:
     """The queue answers for records while records at lower offsets wait."""
     archived = [write["state_batches"][0][0] for write in exchange.writes[:1] if exchange.completes_dead_letter]
-    return any(offset < first for first in archived for offset in in_the_queue(exchange.after))
+    return any(offset < first for first in archived for offset in in_the_queue(exchange.records_after))
 
 
 def second_write_fails(exchange: Exchange) -> bool:
@@ -291,13 +293,14 @@ def handed_over_below_the_start(exchange: Exchange) -> bool:
 
 def log_start_passes_the_queue(exchange: Exchange) -> bool:
     """The log start passes records that wait for the queue's answer."""
-    return exchange.op == "log_start" and any(o < exchange.after["start_offset"] for o in in_the_queue(exchange.after))
+    start = exchange.after["start_offset"]
+    return exchange.op == "log_start" and any(offset < start for offset in in_the_queue(exchange.records_after))
 
 
 def start_waits_for_the_queue(exchange: Exchange) -> bool:
     """The SPSO stays because its record waits for the queue's answer, and later ones are terminal."""
-    waiting = in_the_queue(exchange.after)
-    terminal = (offset for offset, record in records(exchange.after).items() if record.state in TERMINAL)
+    waiting = in_the_queue(exchange.records_after)
+    terminal = (offset for offset, record in exchange.records_after.items() if record.state in TERMINAL)
     return exchange.after["start_offset"] in waiting and any(offset > min(waiting) for offset in terminal)
 
 
@@ -305,7 +308,7 @@ def rejection_is_rolled_back(exchange: Exchange) -> bool:
     """The first write fails: the records belong to their member again, and nothing goes to the queue."""
     if not failed_late(exchange) or exchange.dead_letters:
         return False
-    before = records(exchange.before)
+    before = exchange.records_before
     return any(before[offset].state == "ARCHIVING" for offset in changed(exchange, "ACQUIRED") if offset in before)
 
 
@@ -325,7 +328,7 @@ def answered_after_fencing(exchange: Exchange) -> bool:
 
 def configured_meanwhile(exchange: Exchange) -> bool:
     """The group's config changes while records wait for the queue's answer."""
-    return exchange.op == "configure" and bool(in_the_queue(exchange.after))
+    return exchange.op == "configure" and bool(in_the_queue(exchange.records_after))
 
 
 SOMETIMES: Final[tuple[Callable[[Exchange], bool], ...]] = (
@@ -387,8 +390,12 @@ def seen(conversation: Iterable[Exchange]) -> set[str]:
     >>> seen([])
     set()
     """
-    events = {event.__name__: event for event in SOMETIMES + SOMETIMES_WITH_QUEUE} | REFUSED
-    return {name for exchange in conversation for name, shows in events.items() if shows(exchange)}
+    unseen = {event.__name__: event for event in SOMETIMES + SOMETIMES_WITH_QUEUE} | REFUSED
+    names = set(unseen)
+    for exchange in conversation:
+        for name in [name for name, shows in unseen.items() if shows(exchange)]:
+            del unseen[name]
+    return names - unseen.keys()
 
 
 def expect_seen(conversation: Iterable[Exchange], names: Iterable[str] | None = None) -> None:
