@@ -191,7 +191,7 @@ def test_no_more_is_read_than_is_needed(count: int, is_read: bool) -> None:  # n
 def test_of_two_settings_both_are_tried_together_once() -> None:
     """They are each two of them, and all."""
     life = Life("delivery_count_limit", "max_record_locks")
-    life.fetch((0, 4, 3))
+    life.fetch((0, 99, 3))
     life.write((0, 4, 0, 3))
     stop = life.fetch()
     life.fill()
