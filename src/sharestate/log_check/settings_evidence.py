@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sharestate.history import Event
 from sharestate.log_check.partition_events import Located
+from sharestate.partition.throttling import threshold
 from sharestate.values.records import RecordState
 
 Values = Mapping[str, Any]
@@ -155,13 +156,55 @@ def _other_values(name: str, value: Any, events: list[Event]) -> Iterator[Any]: 
                 (row for event in events if event.kind == "write" for row in (event.request or {})["state_batches"]),
             )
             limits = sorted(_LIMITS, key=lambda limit: abs(limit - suggested))
-            yield from (limit for limit in limits if limit != value)
+            highest = _highest_count(events)
+            # A record is like any other until it is throttled, which comes before its last delivery.
+            yield from _differing(value, limits, lambda limit: limit if threshold(limit) <= highest else None)
         case "max_record_locks":
-            yield from (most for most in _MOST_LOCKS if most != value)
+            in_flight = _most_in_flight(events)
+            yield from _differing(value, _MOST_LOCKS, lambda most: most if most <= in_flight else None)
         case "dlq_topic" if any(_writes(event, _ARCHIVING) for event in events):
             yield "a topic"
         case "renew_acknowledge_enable" if any((event.request or {}).get("is_renew") for event in events):
             yield not value
+
+
+def _differing(assumed: int, others: Iterable[int], effect: Callable[[int], int | None]) -> Iterator[int]:
+    """Yield those of the *others* that have another effect than the value that is assumed, and than each other."""
+    seen = {effect(assumed)}
+    for other in others:
+        if (its := effect(other)) not in seen:
+            seen.add(its)
+            yield other
+
+
+def _highest_count(events: Iterable[Event]) -> int:
+    """Return a delivery count that no record exceeds: a fetch that was answered with an error may have acquired."""
+    highest, errors = 0, 0
+    for event in events:
+        request, response = event.request or {}, event.response or {}
+        rows = (*response.get("acquired", ()), *response.get("state_batches", ()), *request.get("state_batches", ()))
+        highest = max(highest, max((row.delivery_count for row in rows), default=0))
+        errors += event.kind == "fetch" and "error" in response
+    return highest + errors
+
+
+def _most_in_flight(events: Iterable[Event]) -> int:
+    """
+    Return a number of records in flight that is not exceeded at any time, by answers and writes in order of arrival.
+
+    Fetches arrive before they acquire, and a write says an SPSO that is reached already: both make it too large.
+    """
+    start, end, most = 0, -1, 0
+    for event in events:
+        request, response = event.request or {}, event.response or {}
+        if event.kind == "initialize" and "start_offset" in response:
+            start = max(response["start_offset"], 0)
+        elif event.kind == "write":
+            start = max(start, request["start_offset"])
+        rows = (*response.get("acquired", ()), *response.get("state_batches", ()))
+        end = max(end, max((row.last_offset for row in rows), default=-1))
+        most = max(most, end - start + 1)
+    return most
 
 
 def _is_reset(event: Event) -> bool:

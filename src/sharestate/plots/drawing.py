@@ -110,7 +110,8 @@ def offset_lines(steps: Iterable[PlotStep], *, width: int = 640) -> alt.VConcatC
     ends = [offset for _, line in drawn for offset in line.offsets] or [0]
     axis = _Axis(width, min(ends), max(ends))
     charts = [_chart(line, step, axis) for step, line in drawn]
-    return alt.vconcat(*charts, spacing=14).configure(background=_PAPER, padding=8).configure_view(stroke=None)
+    config = alt.Config(background=_PAPER, padding=8, view=alt.ViewConfig(stroke=None))
+    return alt.vconcat(*charts, spacing=14, config=config)
 
 
 # ---- the axis
@@ -162,7 +163,7 @@ def _chart(line: OffsetLine, step: PlotStep, axis: _Axis) -> alt.LayerChart | al
         *([_note(step.note, axis)] if step.note else []),
     ]
     title = alt.Title(step.title.splitlines(), anchor="start", fontSize=12, fontWeight="bold", offset=4)
-    return alt.layer(*layers).properties(width=axis.width, height=_HEIGHT, title=title)
+    return alt.layer(*layers, width=axis.width, height=_HEIGHT, title=title)
 
 
 def _datum(run: Run, axis: _Axis) -> Datum:
@@ -206,12 +207,12 @@ def _runs(runs: Sequence[Datum], axis: _Axis) -> alt.Chart:
         .mark_rect(y=0, y2=_HEIGHT, stroke=_INK)
         .encode(
             axis.x(),
-            x2="x2:Q",
+            x2=alt.X2("x2:Q"),
             fill=alt.Fill("state:N", scale=states, legend=legend),
             opacity=alt.Opacity("opacity:Q", scale=None, legend=None),
             strokeWidth=alt.StrokeWidth("edge:Q", scale=None, legend=None),
-            tooltip="text:N",
-            description="text:N",
+            tooltip=alt.Tooltip("text:N"),
+            description=alt.Description("text:N"),
         )
     )
 
@@ -225,7 +226,7 @@ def _writes(runs: Sequence[Datum], axis: _Axis) -> alt.Chart:
         .mark_rule(y=-4, aria=False, strokeWidth=4)
         .encode(
             axis.x(),
-            x2="x2:Q",
+            x2=alt.X2("x2:Q"),
             color=alt.Color("write:N", scale=alt.Scale(domain=[label], range=[_RED]), legend=legend),
         )
     )
@@ -244,7 +245,7 @@ def _labels(runs: Sequence[Datum], axis: _Axis, label: str, size: int) -> alt.Ch
         .encode(
             axis.x(),
             y=alt.Y("y:Q", scale=None, axis=None),
-            text="label:N",
+            text=alt.Text("label:N"),
             color=alt.Color("ink:N", scale=None, legend=None),
         )
     )
@@ -264,7 +265,7 @@ def _name(mark: Datum, axis: _Axis, align: Any, dx: int) -> alt.Chart:  # noqa: 
     return (
         _data([mark])
         .mark_text(align=align, dx=dx, y=-10, baseline="middle", fontSize=11, color=_INK, aria=False)
-        .encode(axis.x(), text="label:N")
+        .encode(axis.x(), text=alt.Text("label:N"))
     )
 
 
@@ -283,5 +284,5 @@ def _note(note: str, axis: _Axis) -> alt.Chart:
             color=_INK,
             aria=False,
         )
-        .encode(text="label:N")
+        .encode(text=alt.Text("label:N"))
     )

@@ -9,6 +9,7 @@ the order of what it colors, and says it a second time by shape, by dashes or in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -62,8 +63,9 @@ _CLOCK: Final = {
 """What a tick says, by what it is the beginning of."""
 
 
-def charts(*, is_timed: bool) -> dict[str, dict[str, Any]]:
-    """Return the charts by name; without times their axis counts events, which are a second apart."""
+@cache
+def charts(*, is_timed: bool) -> Mapping[str, dict[str, Any]]:
+    """Return the charts by name, made once; without times their axis counts events, which are a second apart."""
     time = _Time(is_timed=is_timed)
     return {
         "whole": _whole(time),
@@ -110,7 +112,7 @@ def _parameters(*names: str) -> list[alt.Parameter]:
 def _lines(data: str, x: alt.X, y: alt.Y) -> alt.Chart:
     dashes = alt.StrokeDash("line:N", scale=alt.Scale(domain=LINES, range=_DASHES), legend=_LEGEND)
     mark = alt.Chart(alt.NamedData(data)).mark_line(interpolate="step-after", strokeWidth=1, clip=True)
-    return mark.encode(x, y, strokeDash=dashes, detail="line:N", order="at:Q")
+    return mark.encode(x, y, strokeDash=dashes, detail=alt.Detail("line:N"), order=alt.Order("at:Q"))
 
 
 def _spec(
@@ -139,13 +141,19 @@ def _records(time: _Time) -> dict[str, Any]:
         alt.Chart(alt.NamedData("ranges"))
         .mark_rect(clip=True, cursor="pointer")
         .encode(
-            time.x("begin"), _offsets("bottom"), x2="end", y2="top", fill=fill, tooltip="first:Q", strokeWidth=_edge()
+            time.x("begin"),
+            _offsets("bottom"),
+            x2=alt.X2("end"),
+            y2=alt.Y2("top"),
+            fill=fill,
+            tooltip=alt.Tooltip("first:Q"),
+            strokeWidth=_edge(),
         )
     )
     labels = (
         alt.Chart(alt.NamedData("labels"))
         .mark_text(fontSize=10, clip=True, align="left", baseline="middle")
-        .encode(time.x("begin"), _offsets("middle"), text="label:N")
+        .encode(time.x("begin"), _offsets("middle"), text=alt.Text("label:N"))
     )
     found = (
         alt.Chart(alt.NamedData("found"))
@@ -165,8 +173,10 @@ def _members(time: _Time) -> dict[str, Any]:
     bars = alt.Chart(alt.NamedData("bars")).mark_bar(clip=True, height={"band": 0.8})
     marks = alt.Chart(alt.NamedData("marks")).mark_point(clip=True, size=40, strokeWidth=0.8, filled=True)
     chart = alt.layer(
-        bars.encode(time.x("begin"), lane, x2="end", fill=color, tooltip="text:N", strokeWidth=_edge()),
-        marks.encode(time.x("at"), lane, fill=color, shape=shape, tooltip="text:N"),
+        bars.encode(
+            time.x("begin"), lane, x2=alt.X2("end"), fill=color, tooltip=alt.Tooltip("text:N"), strokeWidth=_edge()
+        ),
+        marks.encode(time.x("at"), lane, fill=color, shape=shape, tooltip=alt.Tooltip("text:N")),
     ).add_params(*_parameters("from", "to"))
     return _spec(chart, "What each member held over the shown time; the table of members says the same", alt.Step(22))
 

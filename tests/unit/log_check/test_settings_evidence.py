@@ -52,9 +52,10 @@ class Life:
         rows = tuple(AcquiredRecords(*each) for each in acquired)
         return self.add("fetch", request={}, response={"acquired": rows, "lock_ms": lock_ms})
 
-    def write(self, *batches: tuple[int, int, int, int]) -> Event:
+    def write(self, *batches: tuple[int, int, int, int], start_offset: int = 0) -> Event:
         """Add a write."""
-        return self.add("write", request={"state_batches": tuple(StateBatch(*each) for each in batches)}, response={})
+        rows = tuple(StateBatch(*each) for each in batches)
+        return self.add("write", request={"start_offset": start_offset, "state_batches": rows}, response={})
 
     def initialize(self, start_offset: int) -> Event:
         """Add a read of the state."""
@@ -190,7 +191,7 @@ def test_no_more_is_read_than_is_needed(count: int, is_read: bool) -> None:  # n
 def test_of_two_settings_both_are_tried_together_once() -> None:
     """They are each two of them, and all."""
     life = Life("delivery_count_limit", "max_record_locks")
-    life.fetch((0, 4, 3))
+    life.fetch((0, 99, 3))
     life.write((0, 4, 0, 3))
     stop = life.fetch()
     life.fill()
@@ -203,7 +204,7 @@ def test_each_two_settings_are_tried_together_once() -> None:
     """Then all of them, and no value that is assumed."""
     life = Life("auto_offset_reset", "delivery_count_limit", "max_record_locks")
     life.initialize(-1)
-    life.fetch((0, 4, 3))
+    life.fetch((0, 99, 3))
     life.write((0, 4, 0, 3))
     stop = life.fetch()
     life.fill()
@@ -234,12 +235,78 @@ def test_what_is_tried_is_bounded_and_only_what_may_matter() -> None:
     life = Life(*ALL)
     life.add("initialize", request={}, response={"error": "coordinator_load_in_progress"})
     life.initialize(0)
-    stop = life.fetch((0, 4, 1))
+    stop = life.fetch((0, 9_999, 9))
     life.fill(1000)
 
     assert life.doubt(stop) is None
     assert {name for tried in life.tried for name in tried} == {"delivery_count_limit", "max_record_locks"}
     assert len(life.tried) <= MOST_TRIED
+
+
+def tried_of(name: str, life: Life) -> set[Any]:
+    """Return the values of a setting that are tried where nothing fits at the end."""
+    stop = life.fetch()
+    life.fill(10)
+    assert life.doubt(stop) is None
+    return {tried[name] for tried in life.tried if name in tried}
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "assumed", "tried"),
+    [
+        (99, 2000, set()),
+        (100, 2000, {100}),
+        (499, 2000, {100, 200}),
+        (2000, 2000, {100, 200, 500, 1000, 5000}),
+        (150, 100, {200}),
+    ],
+)
+def test_limits_of_records_in_flight_that_are_not_reached_are_one(
+    in_flight: int, assumed: int, tried: set[int]
+) -> None:
+    """Which of them a group has cannot be seen: one of them is tried, unless the assumed one is among them."""
+    life = Life("max_record_locks", max_record_locks=assumed)
+    life.initialize(1000)
+    life.fetch((1000, 1000 + in_flight - 1, 1))
+
+    assert tried_of("max_record_locks", life) == tried
+
+
+def test_records_before_the_start_of_a_write_are_in_flight_no_more() -> None:
+    """So the limit may be below the number of all records; the next leader begins where the state says."""
+    life = Life("max_record_locks")
+    life.initialize(0)
+    life.fetch((0, 59, 1))
+    life.write((0, 59, 2, 1), start_offset=60)
+    life.fetch((60, 119, 1))
+    assert tried_of("max_record_locks", life) == set()
+
+    life.initialize(0)
+    life.fetch((0, 119, 1))
+    assert tried_of("max_record_locks", life) == {100}
+
+
+@pytest.mark.parametrize(
+    ("count", "assumed", "tried"),
+    [(1, 5, set()), (2, 5, {2, 3, 4}), (3, 5, {2, 3, 4, 6, 7}), (1, 2, set()), (2, 9, {2, 3, 4})],
+)
+def test_delivery_limits_are_one_as_long_as_no_record_is_throttled(count: int, assumed: int, tried: set[int]) -> None:
+    """From half of the limit on, rounded up, and never before the third delivery (rule 20.3)."""
+    life = Life("delivery_count_limit", delivery_count_limit=assumed)
+    life.initialize(0)
+    life.fetch((0, 4, count))
+
+    assert tried_of("delivery_count_limit", life) == tried
+
+
+def test_a_failed_fetch_may_have_delivered_once_more() -> None:
+    """It may have acquired before it failed (B8), and no answer says so."""
+    life = Life("delivery_count_limit")
+    life.initialize(0)
+    life.fetch((0, 4, 1))
+    life.add("fetch", request={}, response={"error": "UNKNOWN_SERVER_ERROR"})
+
+    assert tried_of("delivery_count_limit", life) == {2, 3, 4}
 
 
 def test_a_connection_whose_loss_was_noticed_late_counts() -> None:
