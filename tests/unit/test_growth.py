@@ -134,10 +134,10 @@ def acquire(partition: SharePartition, first_offset: int, size: int = 1) -> None
 
 
 def acknowledge(
-    partition: SharePartition, first: int, last: int, type_: AcknowledgeType = ACCEPT
+    partition: SharePartition, first: int, last: int, type_: AcknowledgeType = ACCEPT, member: str = "m"
 ) -> Sequence[WriteShareGroupState]:
     """Acknowledge one range, and return the write."""
-    return partition.acknowledge("m", [AcknowledgementBatch(first, last, (type_,))], now_ms=0).writes
+    return partition.acknowledge(member, [AcknowledgementBatch(first, last, (type_,))], now_ms=0).writes
 
 
 def succeed(partition: SharePartition, writes: Sequence[WriteShareGroupState]) -> None:
@@ -538,9 +538,9 @@ def test_members_that_have_left_leave_nothing() -> None:
 
     def come_and_go(number: int) -> None:
         offset = partition.next_fetch_offset()
-        partition.acquire(member := f"member {number}", FetchedRecords(fetch_offset=offset, batches=[RecordBatch(offset, offset)]), now_ms=0)
-        accepted = [AcknowledgementBatch(offset, offset, (ACCEPT,))]
-        succeed(partition, partition.acknowledge(member, accepted, now_ms=0).writes)
+        member = f"member {number}"
+        partition.acquire(member, FetchedRecords(fetch_offset=offset, batches=[RecordBatch(offset, offset)]), now_ms=0)
+        succeed(partition, acknowledge(partition, offset, offset, member=member))
 
     for number in range(200):
         come_and_go(number)
