@@ -24,26 +24,32 @@ where what comes out is not what the table says, or a test fails with another me
 The tests call Kafka's classes and nothing else. They share a fixture for each class:
 [Leader]({SOURCE}/src/kafka/server/share/Leader.java), a `SharePartition` with a log to fetch from, Kafka's `MockTimer`
 and a persister that the test answers; [StateShard]({SOURCE}/src/org/apache/kafka/coordinator/share/StateShard.java), a
-`ShareCoordinatorShard` that replays its records at once. `"15-19"` is what a fetch has acquired. The names of methods
-below are those of Kafka 4.4.0 where nothing else is said; SPSO and SPEO are `startOffset` and `endOffset`.
+`ShareCoordinatorShard` that replays its records at once;
+[StateService]({SOURCE}/src/org/apache/kafka/coordinator/share/StateService.java), a `ShareCoordinatorService` with its
+`CoordinatorRuntime` above a log in memory; and
+[StatePersister]({SOURCE}/src/org/apache/kafka/coordinator/share/StatePersister.java), a `PersisterStateManager` that
+sends its requests there. `"15-19"` is what a fetch has acquired. The names of methods below are those of Kafka 4.4.0
+where nothing else is said; SPSO and SPEO are `startOffset` and `endOffset`.
 
 They are in the packages of the classes that they test, so a test can go into Kafka's own tree with what stands beside
 it in its package here: those of the leader below `core/src/test/java`, with the `SharePartitions.java` of `src-4.4`;
-those of the share coordinator below `share-coordinator/src/test/java`, with the `Logs.java` of `tests/oracle/java`; and
-B26 below `group-coordinator/src/test/java`, with `GroupContext.java` and `GroupRelease.java` from there.
+those of the share coordinator below `share-coordinator/src/test/java`, with the `Logs.java` of `tests/oracle/java` and
+the `StateServices.java` of `service-4.3`; and B26 below `group-coordinator/src/test/java`, with `GroupContext.java` and
+`GroupRelease.java` of `tests/oracle/java`.
 
 Each bug was shown on a broker, too: there are lines of its request log. `python -m tests.broker.bug_excerpts` makes
 them, a few minutes for all: it starts brokers on loopback, leads them into each bug, and fails where one does not show
 it; `--kafka` names another release. The lines are shortened: group, topic, limits and nesting are left out, and state
 batches that follow each other are one range; 0 is AVAILABLE, 2 ACKNOWLEDGED, 3 ARCHIVING, 4 ARCHIVED.
 DESCRIBE_SHARE_GROUP_OFFSETS is what `kafka-share-groups.sh --describe` asks. What F3 and C2 need of a persister, that
-it retries late, is sent by hand there. In B23 to B26 the share coordinator waits for 2 s before it writes
+it retries late, is sent by hand there. In B23 to B26 and C3 the share coordinator waits for 2 s before it writes
 (`share.coordinator.append.linger.ms`), as a busy one may. A write fails there since it is larger than the
 `max.message.bytes` of the state topic, which is lowered for a while; any other error would do.
 
 The proposed changes are prose, and were tried once by hand on the sources of 4.4.0: with all of them together, but for
-that of F8, all tests here pass. The leader was then asked what the 167 recorded tests of `SharePartitionTest` of 4.4.0
-ask: six show another state, and are named with the change that they would have to follow."""
+those of F8 and C3, all tests here pass. With either change for C3 its own test passes. The leader was then asked what
+the 167 recorded tests of `SharePartitionTest` of 4.4.0 ask: six show another state, and are named with the change that
+they would have to follow."""
 
 
 def page() -> str:

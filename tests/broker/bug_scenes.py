@@ -222,6 +222,29 @@ def repeated_initialization(place: Place) -> Iterator[str]:
         assert stored.read() == -1
 
 
+def answered_alike(place: Place) -> Iterator[str]:
+    """C3: two writes are in one request, and the first of them fails."""
+    yield "Three members get 0-9, 10-19 and 20-29. The state topic takes small batches from now on."
+    place.write(30)
+    with place.member() as first, place.member() as second, place.member() as third:
+        held = [consumer.some(ONE_BATCH) for consumer in (first, second, third)]
+        _bound_state_records(place, FEW_RANGES)
+        yield (
+            "The first accepts 0-9, and its write takes 2 s. Meanwhile the second accepts and rejects 10-19 by turns, "
+            "which makes many ranges, and the third accepts 20-29. The write of the second is too large, and fails."
+        )
+        by_turns = (ACCEPT, REJECT) * (len(held[1]) // 2)
+        with _said_meanwhile(first, held[0], ACCEPT), _said_meanwhile(second, held[1], *by_turns):
+            time.sleep(LOGGED_S)  # the second comes first
+            _say(third, held[2], ACCEPT)
+        _bound_state_records(place, ANY_RECORD)
+    yield "All three were told that it is done. The broker is restarted. A member gets 10-19 again."
+    place.broker.stop()
+    place.broker.start()
+    with place.member() as consumer:
+        assert [offset for _, offset, _ in consumer.some()] == [*range(10, 20)]
+
+
 def start_moves_back(place: Place) -> Iterator[str]:
     """F2: the start offset moves back to the gap window, before records that were taken off the count."""
     yield "A member gets 0-29, in log batches 0-4, 5-9, 10-19 and 20-29; it accepts 12-13 and releases 20-25."
@@ -388,6 +411,7 @@ ACTS: Final[Mapping[str, Act]] = MappingProxyType(
         "B25": Act(advance_throws, QUEUE, broker_config=SLOW, releases=("4.4.0",)),
         "B26": Act(lost_initialization, LATEST, broker_config=RETRIES_SOON, releases=("4.4.0",)),
         "C2": Act(repeated_initialization),
+        "C3": Act(answered_alike, {}, broker_config=SLOW),
         "C1": Act(reversed_batch),  # the last: some brokers are no good after it
     }
 )

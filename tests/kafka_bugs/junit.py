@@ -115,7 +115,7 @@ def run(kafka: str, say: Callable[[str], None] = lambda _: None) -> dict[str, Re
 
 def sources(kafka: str) -> list[Path]:
     """Return what is compiled: the tests that the release can have, and what the searches have of its coordinators."""
-    own = [JAVA / "src", JAVA / folder_of("src", kafka, JAVA)]
+    own = [JAVA / "src", *(JAVA / folder_of(each, kafka, JAVA) for each in ("src", "service"))]
     peers = ["groups/**/GroupContext.java", f"{folder_of('groups', kafka)}/**/GroupRelease.java"]
     peers.append(f"{folder_of('coordinator', kafka)}/**/Logs.java")
     return sorted([file for folder in own for file in folder.rglob("*.java")] + _found(peers))

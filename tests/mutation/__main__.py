@@ -84,7 +84,7 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
             task = bar.add_task(package)
             trial = Trial(
                 work,
-                survived(work) if options.again else chosen(work, options.sample, options.seed),
+                unexplained(work) if options.again else chosen(work, options.sample, options.seed),
                 options.seconds,
                 options.minutes,
                 options.jobs,
@@ -108,6 +108,12 @@ def try_package(package: str, options: argparse.Namespace) -> bool:
                 is_again=options.again is not None,
             )
         return not counts["left"]
+
+
+def unexplained(work: WorkDB) -> list[WorkItem]:
+    """Return the mutants of *work* that have survived so far, and may not."""
+    known = {_key(entry) for entry in survivors()}
+    return [item for item in survived(work) if _key_of(item) not in known]
 
 
 def keep(file: Path, row: dict[str, str | int], *, is_again: bool) -> None:
@@ -163,7 +169,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=20, help="of CPU that the tests of a mutant may take together")
     parser.add_argument("--minutes", type=float, default=600, help="when to stop with a package")
-    parser.add_argument("--again", nargs="+", metavar="TEST", help="only those that have survived, with these tests")
+    parser.add_argument("--again", nargs="+", metavar="TEST", help="what has survived without a reason, with these")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes")
     parser.add_argument("--keep", type=Path, help="a JSON file for the counts")
     options = parser.parse_args()

@@ -88,6 +88,7 @@ class ParquetHistory:
                 for batch in self._file.iter_batches(rows, [group], names):
                     yield _validated(batch.select(names))
                     self.position += batch.num_rows
+            self._expect_all()
         except HistoryError as error:
             raise HistoryError(error.message, self._path, None, error.field) from error
         except _UNREADABLE as error:
@@ -103,6 +104,12 @@ class ParquetHistory:
                 message = f"{rows} events in a file of {size} bytes"
                 raise HistoryError(message)
             yield max(1, min(BATCH_ROWS, BATCH_ITEMS * pages.rows // max(1, pages.items)))
+
+    def _expect_all(self) -> None:
+        """Check that all events were read: of columns that are said to have no values Arrow reads no rows."""
+        if self.position != self.size:
+            message = f"{self.position} events of {self.size}"
+            raise HistoryError(message)
 
     def _unreadable(self, error: Exception, row: int | None = None) -> HistoryError:
         return HistoryError(f"cannot be read: {error}", self._path, row)
@@ -233,7 +240,7 @@ class ParquetRows:
 
     def __init__(self, directory: Path) -> None:
         """Make *directory*, which must not be there."""
-        directory.mkdir(parents=True)
+        directory.mkdir()
         self._directory = directory
         self._files: dict[str, Any] = {}
         columns = [field for field in OUTPUT_SCHEMA if field.name != "kind"]  # the name of the directory says it

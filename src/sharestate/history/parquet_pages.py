@@ -44,7 +44,7 @@ _TYPE, _REPETITION, _NAME, _CHILDREN = 1, 3, 4, 5
 _REPEATED: Final = 2
 _COLUMNS: Final = 1
 _COLUMN: Final = 3
-_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 7, 9, 11
+_NUM_VALUES, _SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
 _PAGE_TYPE, _UNCOMPRESSED, _COMPRESSED = 1, 2, 3
 _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 0, 2, 3
 _DETAILS: Final = {_DATA_PAGE: (5, 2), _DICTIONARY_PAGE: (7, 2), _DATA_PAGE_V2: (8, 4)}
@@ -201,7 +201,7 @@ def _chunk(path: str, is_repeated: bool, column: Struct) -> Chunk:  # noqa: FBT0
         begin = dictionary
     if begin < 0 or size < 0:
         raise ValueError(begin)
-    return Chunk(path, is_repeated, begin, size)
+    return Chunk(path, is_repeated, begin, size if column[_NUM_VALUES] else 0)  # Arrow reads no page of no values
 
 
 def _page(data: bytes) -> tuple[Page, int]:

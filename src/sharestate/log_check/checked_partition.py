@@ -124,12 +124,9 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         if self._partition is None:
             self._note(step)
             return None
-        if step.write in self._now.former_writes:
-            self._now.former_writes -= {step.write}
-            return None
         number = self._now.numbers.pop(step.write, None)
         if number is None:
-            if self._writes.is_issued(step.write):
+            if self._writes.is_issued(step.write):  # in another life, or by a leader that was gone
                 return None
             return Mismatch("write", self._writes.content_of(step.write), None, step.write)
         error = (step.event.response or {}).get("error")
@@ -177,8 +174,9 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         if "error" in response or not response:
             self._note(step)
             return
-        settings = self._now.settings
+        settings = copy(self._now.settings)
         settings.leader_epoch = request.get("leader_epoch", settings.leader_epoch)
+        self._now.settings = settings
         partition = SharePartition(
             self._key,
             leader_epoch=settings.leader_epoch,

@@ -86,12 +86,11 @@ def _take_steps(checked: CheckedPartition, taken: TakenEvents, found: FoundOrder
         stopped = found.stops.get((step.line, step.what))
         if stopped is None and checked.take(step, saved) is None:
             continue
-        checked.restore(saved)
         checked.give_up()
         stopped = found.stops[step.line, step.what]
         is_lost, is_for_good = True, stopped.is_for_good
         taken.verdict(step.at_us, stopped.verdict, stopped.reason, "for_good" if is_for_good else "until_read")
         if step.what in FACTS:  # the search stops at one if there is nothing left to spend
             checked.take(step, saved)
-        else:
+        elif step.what is not What.ARRIVAL:
             taken.step(step, step.at_us, {})

@@ -120,8 +120,6 @@ def deciding_orders(tip: Tip) -> Iterator[Order]:
     steps, index = tip.steps, tip.index
     least_us = steps[index].at_us - MOST_BACK_US
     for at in deciding_steps(steps, index, tip.mismatch):
-        if steps[at].what in _NOT_MOVED:
-            continue
         if at > index:
             yield from islice(_earlier(tip, at, least_us, LATE_US), MOST_DECIDING_PLACES)
             continue

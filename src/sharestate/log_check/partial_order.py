@@ -106,8 +106,6 @@ class PartialOrder:
         is_sorted = [False] * len(by_time)
         while len(self.order) < len(by_time):
             index = by_time[heappop(ready)] if ready else next(each for each in left if not is_sorted[each])
-            if is_sorted[index]:
-                continue
             is_sorted[index] = True
             self.order.append(index)
             for then in list(self._after[index]):

@@ -31,8 +31,6 @@ class PartitionEvents:
 
     Attributes:
         header: What the history says of itself.
-        is_logged: Of each share partition, in the order in which they come up, whether requests are known by number.
-        acquired: How many records each request has acquired of each topic and partition. [records]
 
     Raises:
         UnreadableFileError: The history cannot be read.
@@ -42,31 +40,29 @@ class PartitionEvents:
     def __init__(self, source: Path | str, watch: Watch = iter, *, held: int = 0) -> None:
         """Read the history once."""
         self._source, self._watch = source, watch
-        self.is_logged: dict[Key, bool] = {}
         self._counts: dict[Key, int] = {}
         self._held: dict[Key, list[Located]] = {}
         with open_history(source) as history:
             self.header: Final = history.header
             for number, located in enumerate(self._located(history)):
-                event = located[1]
-                self.is_logged[event.key] = event.connection is not None or self.is_logged.get(event.key, False)
-                self._counts[event.key] = self._counts.get(event.key, 0) + 1
+                key = located[1].key
+                self._counts[key] = self._counts.get(key, 0) + 1
                 if number < held:
-                    self._held.setdefault(event.key, []).append(located)
+                    self._held.setdefault(key, []).append(located)
                 elif number == held:
                     self._held.clear()
 
-    def of(self, keys: Iterable[Key]) -> Iterator[tuple[Key, list[Located]]]:
+    def __iter__(self) -> Iterator[tuple[Key, list[Located]]]:
         """
-        Yield share partitions, each with its events.
+        Yield the share partitions in the order in which they come up, each with its events.
 
         Complexity:
-            One pass over the history for every HELD events of *keys*, and memory for as many, or for those of the
-            largest share partition if it has more.
+            One pass over the history for every HELD events that were not held, and memory for as many, or for those of
+            the largest share partition if it has more.
         """
         group: list[Key] = []
         size = 0
-        for key in keys:
+        for key in self._counts:
             if key in self._held:
                 yield key, self._held.pop(key)
                 continue

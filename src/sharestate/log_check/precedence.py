@@ -143,14 +143,13 @@ class _Life:
         return known.sorted_steps()
 
     def _order_requests(self) -> None:
-        """Order the requests of each connection, by their numbers."""
-        requests: dict[str, list[tuple[int, What, int]]] = defaultdict(list)
+        """Order the requests of each connection: the schedule has them in the order of their numbers."""
+        requests: dict[str, list[int]] = defaultdict(list)
         for index, step in enumerate(self._known.steps):
             if step.what in _OF_MEMBERS and step.event.connection is not None:
-                requests[step.event.connection].append((step.event.request_no or 0, step.what, index))
+                requests[step.event.connection].append(index)
         for each in requests.values():
-            each.sort()
-            for (*_, first), (*_, then) in pairwise(each):
+            for first, then in pairwise(each):
                 self._known.put(first, then)
 
     def _order_writes(self) -> None:

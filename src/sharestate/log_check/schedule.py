@@ -161,11 +161,11 @@ class Schedule(NamedTuple):
 def schedule(events: Iterable[tuple[int, Event]]) -> Schedule:
     """Return the schedule of one share partition, of whose events each comes with its line."""
     events = list(events)
-    acknowledging = {(event.connection, event.request_no) for _, event in events if event.kind == "acknowledge"}
+    acknowledging = {_request(event) for _, event in events if event.kind == "acknowledge"}
     ordered = _in_order_of_requests([each for each in events if each[1].kind == "write"])
     writes = [event for _, event in ordered]
     owners = _owners(writes, [event for _, event in events if event.kind == "acknowledge"])
-    written = {(owner.connection, owner.request_no): _done_us(writes[number]) for number, owner in owners.items()}
+    written = {_request(owner): _done_us(writes[number]) for number, owner in owners.items()}
     appends = _Appends(event for _, event in events if event.kind == "log")
     steps: list[Step] = []
     for number, (line, event) in enumerate(ordered):
@@ -175,7 +175,7 @@ def schedule(events: Iterable[tuple[int, Event]]) -> Schedule:
         if event.kind == "disconnect":
             lost.append((event.at_us or 0, event.member_id or ""))
         elif event.kind in _STEPS:
-            request = event.connection, event.request_no
+            request = _request(event)
             appended_us = appends.last_acquired_us(event)
             known = _Known(request in acknowledging, _has_records(event), written.get(request), appended_us)
             steps.append(_step(line, event, known))
@@ -289,6 +289,11 @@ _STEPS: Final[Mapping[str, What]] = {
 }
 
 
+def _request(event: Event) -> tuple[str | None, int | None, int]:
+    """Return which request an event is of: some clients give all requests of a connection one number."""
+    return event.connection, event.request_no, _taken_us(event)
+
+
 def _in_order_of_requests(writes: list[tuple[int, Event]]) -> list[tuple[int, Event]]:
     """
     Return writes in the order in which they were issued: within a connection their numbers decide, not the times.
@@ -317,7 +322,7 @@ def _after_those_before(steps: list[Step]) -> list[Step]:
     latest: dict[str, tuple[int, int]] = {}
     found = [step for step in steps if step.event.connection is None or step.write >= 0]
     of_members = [step for step in steps if step.event.connection is not None and step.write < 0]
-    for step in sorted(of_members, key=lambda step: (step.event.request_no or 0, step.what)):
+    for step in sorted(of_members, key=lambda step: (step.event.request_no or 0, _taken_us(step.event), step.what)):
         connection, number = step.event.connection or "", step.event.request_no or 0
         before, least_us = latest.get(connection, (number, step.at_us))
         at_us = max(step.at_us, least_us + (number != before))

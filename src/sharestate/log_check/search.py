@@ -157,6 +157,12 @@ class _Repair:
     seen: set[int] = field(factory=set)
     """The hashes of the states that orders have led to."""
 
+    def furthest_of(self, tips: list[Tip]) -> list[Tip]:
+        """Return those of *tips* that explain the most, as many as there is memory for."""
+        kept = _furthest(tips)
+        self.is_cut |= len(kept) < min(len(tips), _PROVING_TIPS)
+        return kept
+
     def note(self, tip: Tip) -> None:
         """Note how far an order got."""
         self.tried += 1
@@ -190,7 +196,6 @@ class Search:
         steps: The steps in the preferred order; at least one.
 
     Attributes:
-        first: The first step.
         moves: How many steps were moved.
         passed_over: The lines of events that were not checked, as something before them did not fit: an event has
             several steps.
@@ -198,7 +203,6 @@ class Search:
 
     def __init__(self, checked: CheckedPartition, steps: list[Step]) -> None:
         """Start before the first step."""
-        self.first = steps[0]
         self.moves = 0
         self.passed_over: set[int] = set()
         self._checked = checked
@@ -228,18 +232,29 @@ class Search:
     def _run(self) -> Stop | None:
         while self._index < len(self._steps):
             saved = self._checked.save()
-            self._keep(saved)
-            step = self._steps[self._index]
-            mismatch = self._checked.take(step, saved)
-            if mismatch is None:
-                if step.what in LIVES:
-                    self._forget_moves()
-                self._index += 1
-                continue
-            self._repair = repair = self._begin_repair()
-            if not self._is_repaired(repair, mismatch) and not self._is_undecided_instead():
-                return self._stop(mismatch, repair)
+            try:
+                stop = self._next(saved)
+            except BudgetSpentError:
+                self._checked.restore(saved)
+                raise
+            if stop is not None:
+                return stop
         return None
+
+    def _next(self, saved: Saved) -> Stop | None:
+        """Take the next step, in another order if need be; return a stop if it fits in none."""
+        self._keep(saved)
+        step = self._steps[self._index]
+        mismatch = self._checked.take(step, saved)
+        if mismatch is None:
+            if step.what in LIVES:
+                self._forget_moves()
+            self._index += 1
+            return None
+        self._repair = repair = self._begin_repair()
+        if self._is_repaired(repair, mismatch) or self._is_undecided_instead():
+            return None
+        return self._stop(mismatch, repair)
 
     def _keep(self, saved: Saved) -> None:
         """Keep a place to come back to, and no more of those before it than there is memory for."""
@@ -267,7 +282,8 @@ class Search:
     def _is_repaired(self, repair: _Repair, mismatch: Mismatch) -> bool:
         """Look for an order that explains more, and go on with it."""
         begin = self._index - len(self._places) + 1
-        first = Tip(self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD], list(self._places), 0, mismatch)
+        steps = self._steps[begin : self._index + MOST_BACK + LOOK_AHEAD]
+        first = Tip(steps, list(self._places), mismatch=mismatch)
         for moves, best in self._repairs(first, repair):
             if best is not None:
                 self._instead = self._undecided(begin, first, best) or self._instead
@@ -301,10 +317,12 @@ class Search:
         yield self._decided(first)
         late = self._best(first, orders_with_a_move(first, STALLED_US), [], repair)
         yield 1, None if late is None or late.mismatch is not None else late
-        repair.has_tried_all = self._are_few_involved() and not self._is_cut(repair)
+        repair.has_tried_all = self._are_few_involved()
         for moves in range(2, MOST_MOVES + 1):
-            tips, found = _furthest(found), []
+            tips, found = repair.furthest_of(found), []
             repair.held = 0
+            if moves == _PROVING_MOVES:
+                repair.has_tried_all &= not self._is_cut(repair)
             for rank, tip in enumerate(tips):
                 yield moves, self._best(tip, islice(other_orders(tip), MOST_MORE_ORDERS), found, repair)
                 if moves == _PROVING_MOVES and rank < _PROVING_TIPS:
@@ -369,7 +387,7 @@ class Search:
                     found.append(other)
                     repair.held += other.held
                     if repair.held > 2 * MOST_HELD:
-                        found[:] = _furthest(found)
+                        found[:] = repair.furthest_of(found)
                         repair.held = sum(each.held for each in found)
             elif best is None or (-other.undecided, other.index) > (-best.undecided, best.index):
                 best = other
@@ -427,7 +445,6 @@ class Search:
         step = self._steps[self._index]
         partition = self._places[-1].partition
         is_passed = partition is None or partition.start_offset >= self._moved_end
-        self._forget_moves()
         self._checked.restore(self._places[-1])
         suspects = self._checked.suspects
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
@@ -457,9 +474,6 @@ class Search:
     def _end(self, reason: str) -> Stop:
         """End for good: there is nothing left to spend."""
         step, repair = self._steps[self._index], self._repair
-        if self._places:  # otherwise it was spent before anything was done
-            self._checked.restore(self._places[-1])
-        self._checked.give_up()
         self.passed_over.update(after.line for after in self._steps[self._index + 1 :] if after.what not in FACTS)
         self._index = len(self._steps)
         if repair is None or repair.blocked is not step:

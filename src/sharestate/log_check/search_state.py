@@ -152,9 +152,6 @@ class Progress:
     former: FormerLeader | None = None
     """The leader before this one, until the broker stops."""
 
-    former_writes: frozenset[int] = frozenset()
-    """The observed writes that were its, and are not answered."""
-
     was_initialized: bool = False
     """Whether the state was ever read."""
 

@@ -130,7 +130,7 @@ class UnobservedEvents(CheckedState):
             self.budget.spend(SNAPSHOT * self.size())
             observed = self._writes.match(write, step.at_us, Allowed.NOTHING, self.budget)
             if isinstance(observed, int):
-                now.former, now.former_writes = former, now.former_writes | {observed}
+                now.former = former
                 now.counts.former_writes += 1
                 return True
         return False

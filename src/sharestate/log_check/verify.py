@@ -136,7 +136,7 @@ class PartitionReport:
     """The events."""
 
     not_checked: int = 0
-    """The events that were not checked, because the state was not known."""
+    """The events that were not checked: the state was not known, or nothing was found out."""
 
     moves: int = 0
     """The steps that were moved to another place."""
@@ -248,7 +248,7 @@ def check(
     if events.header.order is Order.CAUSAL:
         message = "its events are in causal order: there is nothing to look for"
         raise HistoryError(message, str(path), None, "order")
-    for key, own in events.of(events.is_logged):
+    for key, own in events:
         yield check_partition(key, own, str(path), events.header, budget(len(own)))
 
 
@@ -283,9 +283,11 @@ def check_partition(
         checked, plan, log = _begin(key, events, budget)
         found = _search(report, checked, plan, log, events, file)
     except MalformedInputError as error:
+        report.not_checked = len(events)
         report.findings.append(_not_checked(*events[0], file, str(error)))
         return PartitionCheck(report, arrived, None)
     except (BudgetSpentError, MemoryError) as error:
+        report.not_checked = len(events)
         report.findings.append(_nothing_found(*events[0], file, error))
         return PartitionCheck(report, arrived, None)
     report.findings += _wrong_durations(events, file)

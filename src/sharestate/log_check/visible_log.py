@@ -122,7 +122,9 @@ class VisibleLog:
             if len(batches) <= 1:
                 break
             yield batches
-            sharing = max_bytes // (self._bytes[end] - before or 1) + 1  # the fewest with which less is read
+            if self._bytes[end] == before:  # their sizes are not known: however many share, no less is read
+                return
+            sharing = max_bytes // (self._bytes[end] - before) + 1  # the fewest with which less is read
         if sharing <= partitions or not least:
             yield least
 

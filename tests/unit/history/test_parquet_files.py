@@ -1,4 +1,4 @@
-"""Parquet files of histories that are damaged, or are more than they look like."""
+"""Parquet files of histories: row groups, and files that are damaged, or are more than they look like."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sharestate.history import HistoryError, open_history
-from sharestate.history.arrow import EventDecoder
+from sharestate.history import Header, HistoryError, create_history, open_history
+from sharestate.history.arrow import EVENT_SCHEMA, EventDecoder
+from sharestate.history.header import MARK
 from sharestate.history.parquet_files import ParquetHistory
-from sharestate.history.parquet_pages import Chunk, check_row_group, row_groups
+from sharestate.history.synthetic import life
+from sharestate.json_lines import write_json
 from tests.support.parquet_bombs import BOMBS, in_deltas, log, log_starts, written
 
 
@@ -96,6 +98,18 @@ def test_a_row_group_that_cannot_be_read_is_named_by_its_first_row(tmp_path: Pat
     assert (error.line, (error.message or "").partition(":")[0]) == (11, "cannot be read")
 
 
+def test_a_file_that_has_fewer_events_than_it_says_is_refused(tmp_path: Path) -> None:
+    """Arrow reads no row where the end of the file says that a column has no values, and finds nothing wrong."""
+    data = written(log_starts(50))
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    fifty, none = b"\x08group_id\x15\x0c\x16\x64", b"\x08group_id\x15\x0c\x16\x00"  # its name, zstd, and how many
+    assert data[footer:].count(fifty) == 1
+
+    error = refused(tmp_path, data[:footer] + data[footer:].replace(fifty, none))
+
+    assert error.message == "0 events of 50"
+
+
 def test_what_arrow_does_not_know_is_refused(tmp_path: Path) -> None:
     """Damage in the description of a file leads to several errors of Arrow, which are all errors of a history."""
     data = written(log_starts(1))
@@ -110,41 +124,62 @@ def test_what_arrow_does_not_know_is_refused(tmp_path: Path) -> None:
             continue
 
 
-def test_what_pages_hold_is_what_was_written() -> None:
-    """As many rows as the file says; items are those of lists, and none without a list."""
-    stream = BytesIO(written(log(5)))
-    (chunks,) = row_groups(stream, {"seq", "request"})
-    group = pq.read_metadata(stream).row_group(0)
-    lists = [group.column(at) for at in range(group.num_columns) if ".list." in group.column(at).path_in_schema]
-
-    assert check_row_group(stream, chunks) == (group.num_rows, max(column.num_values for column in lists)) == (1, 5)
-    assert check_row_group(stream, [chunk for chunk in chunks if not chunk.is_repeated]) == (1, 0)
-
-
-def test_few_rows_are_decoded_at_a_time_if_they_are_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many that they have no more items than memory has room for."""
-    monkeypatch.setattr("sharestate.history.parquet_files.BATCH_ITEMS", 10)
+@pytest.mark.parametrize(("most", "sizes"), [(10, [2] * 4), (3, [1] * 8)], ids=["two at a time", "one at a time"])
+def test_few_rows_are_decoded_at_a_time_if_they_are_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, sizes: list[int]
+) -> None:
+    """So many that they have no more items than memory has room for, but one in any case."""
+    monkeypatch.setattr("sharestate.history.parquet_files.BATCH_ITEMS", most)
     path = tmp_path / "history.parquet"
     path.write_bytes(written(pa.Table.from_batches([log(5)] * 8).combine_chunks().to_batches()[0]))
 
     with ParquetHistory(path) as history:
-        assert [batch.num_rows for batch in history.batches()] == [2] * 4
+        assert [batch.num_rows for batch in history.batches()] == sizes
 
 
-def test_the_end_of_a_file_may_be_long() -> None:
-    """Whoever has written it may have had much to say."""
-    batch = log(5).replace_schema_metadata({"a comment": "x" * 2**24})
-    stream = BytesIO(written(batch))
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_a_table_without_rows_is_a_history_without_events(tmp_path: Path, *, use_dictionary: bool) -> None:
+    """Arrow writes a row group of it, whose columns have no pages of data, and says that they begin at byte 0."""
+    path = tmp_path / "history.parquet"
+    with pq.ParquetWriter(path, EVENT_SCHEMA, use_dictionary=use_dictionary) as writer:
+        writer.write_table(EVENT_SCHEMA.empty_table())
+        writer.add_key_value_metadata({MARK: write_json(Header().to_json())})
+    assert pq.read_metadata(path).num_row_groups == 1
 
-    (chunks,) = row_groups(stream, {"seq"})
-
-    assert check_row_group(stream, chunks) == (1, 0)
+    assert [*open_history(path)] == []
 
 
-def test_only_pages_of_data_have_values() -> None:
-    """An index page, which parquet.thrift has a number for and no writer writes, has none."""
-    index_page, sizes = b"\x15\x02", b"\x15\x00\x15\x00"  # the fields 1 to 3, as the compact protocol has them
+# ---- writing
 
-    (page,) = Chunk("seq", is_repeated=False, begin=0, size=7).pages(BytesIO(index_page + sizes + b"\x00"))
 
-    assert page == (0, 0, 0, 0)
+@pytest.fixture
+def ten_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten events are encoded at a time, and twenty are a row group."""
+    monkeypatch.setattr("sharestate.history.parquet_files.BATCH_ROWS", 10)
+    monkeypatch.setattr("sharestate.history.parquet_files.GROUP_ROWS", 20)
+
+
+@pytest.mark.usefixtures("ten_at_a_time")
+@pytest.mark.parametrize(
+    ("events", "groups"), [(0, []), (19, [19]), (35, [20, 15]), (40, [20, 20]), (55, [20, 20, 15])]
+)
+def test_events_are_written_in_row_groups_of_one_size(tmp_path: Path, events: int, groups: list[int]) -> None:
+    """All but the last one have as many as a row group may have, and none is empty."""
+    path = tmp_path / "history.parquet"
+    with create_history(path) as file:
+        file.write(life(0, events))
+
+    metadata = pq.read_metadata(path)
+    assert [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)] == groups
+    assert [*open_history(path)] == life(0, events)
+
+
+@pytest.mark.usefixtures("ten_at_a_time")
+def test_a_row_group_is_written_once_it_is_there(tmp_path: Path) -> None:
+    """Memory has room for one, however many events follow."""
+    path, events = tmp_path / "history.parquet", life(0, 25)
+    with create_history(path) as file:
+        file.write(events[:19])
+        before = path.stat().st_size
+        file.write(events[19:])
+        assert path.stat().st_size > before + 1_000

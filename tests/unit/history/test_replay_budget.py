@@ -238,6 +238,13 @@ def by_one(*types: int, batches: int = 1) -> list[Event]:
     return [*group.begins(IN_FLIGHT), group.event("acknowledge", request={"batches": acknowledged})]
 
 
+def releasing_parts(size: int) -> list[Event]:
+    """Return the events that acquire so many ranges of a record, and release them as one."""
+    *events, close = in_parts(size, 1, is_named=False)
+    batches = (AcknowledgementBatch(0, size - 1, (2,)),)
+    return [*events, close._replace(kind="acknowledge", request={"batches": batches})]
+
+
 @pytest.mark.parametrize(
     ("events", "cost", "outputs"),
     [
@@ -265,6 +272,12 @@ def by_one(*types: int, batches: int = 1) -> list[Event]:
             ACQUIRED + IN_FLIGHT - 2**14 - 2 * 2**11,
             DEFAULT_OUTPUTS,
             id="two batches of two types",
+        ),
+        pytest.param(
+            releasing_parts(200),
+            2 * 200 * 2**10 - 2 * 2**11 + 3 * 200 - 5 * 2**14,
+            DEFAULT_OUTPUTS,
+            id="one type, and a range that is named, for 200 that are written after as many were acquired",
         ),
     ],
 )
@@ -298,9 +311,24 @@ def test_so_many_records_may_be_in_flight_and_no_more(monkeypatch: pytest.Monkey
         replayed([*first, *stop, *second, *one_more])
 
 
-def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+OF_THE_EVENTS: Final = 4 * 2**14 + 2 * 2**10 - 2 * 10_000 - 2**10
+"""What is left of four events that split a batch of 10,000 records, two ranges for the batch of the acknowledgement
+included, whose type stands for what it wrote; less the records in flight after two, and a range that was acquired."""
+
+OF_A_LOCK: Final = 4096 + 1024
+"""What a lock that expires costs, and what is written of it."""
+
+
+@pytest.mark.parametrize(
+    ("work", "expired"),
+    [
+        pytest.param(200 * OF_A_LOCK - OF_THE_EVENTS, 201, id="to the last"),
+        pytest.param(200 * OF_A_LOCK - OF_THE_EVENTS - 1, 200, id="one less"),
+    ],
+)
+def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch, work: int, expired: int) -> None:
     """Each record of a split batch has a lock, and its expiry a write: the event that makes them due is refused."""
-    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", 2**20)
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", work)
     group = Group()
     replay = Replay(group.key, lacks=LACKS)
     replay.apply_all(group.splits(10_000))
@@ -309,11 +337,7 @@ def test_locks_that_are_due_are_counted_one_by_one(monkeypatch: pytest.MonkeyPat
         replay.apply(group.event("close", at_ms=40_000))
 
     metrics = dict(row.values for row in replay.finish() if row.kind == "metric")
-    # What four events have, and two ranges for the batch of the acknowledgement, whose type stands for what it wrote;
-    # less 10,000 records in flight after two, and a range that was acquired; for each lock 4096, and 1024 for what is
-    # written of it.
-    left = 2**20 + 4 * 2**14 + 2 * 2**10 - 2 * 10_000 - 2**10
-    assert (replay.seq, metrics["locks_expired"]) == (3, left // (4096 + 1024) + 1)
+    assert (replay.seq, metrics["locks_expired"]) == (3, expired)
 
 
 def test_what_brokers_do_leaves_the_budget_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,6 +368,18 @@ def test_record_batches_are_replayed_one_share_partition_after_the_other() -> No
     batches = [encode_events(life) for life in splits(6, LARGEST // 2)]
 
     assert sum(batch.num_rows for batch in replay_batches(batches, ReplaySettings(lacks=LACKS))) > 0
+
+
+def test_share_partitions_one_after_the_other_may_cost_so_much_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one begins if nothing less than nothing is left, though what was in flight is gone."""
+    batches = [encode_events([*Group(name).begins(IN_FLIGHT)]) for name in ("g0", "g1")]
+    settings = ReplaySettings(lacks=LACKS)
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", ACQUIRED)
+    assert [*replay_batches(batches, settings)]
+
+    monkeypatch.setattr("sharestate.history.replay_budget._MOST_WORK", ACQUIRED - 1)
+    with pytest.raises(MalformedInputError, match=f"event 0: {TOO_MUCH} .g1-"):
+        list(replay_batches(batches, settings))
 
 
 def test_a_replay_that_goes_on_counts_what_is_in_flight() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -62,6 +62,14 @@ def test_members_acknowledge_ranges_and_records_with_every_type(events: list[Eve
     assert 0.75 < single[AcknowledgeType.ACCEPT] / single.total() < 0.95
 
 
+def test_members_acknowledge_what_they_hold(events: list[Event]) -> None:
+    """None is refused: they forget what they held when they leave or hang, and all do when another leader comes."""
+    answers = [event.response or {} for event in events if event.kind == "acknowledge"]
+
+    assert len(answers) > 400
+    assert not any("error" in answer for answer in answers)
+
+
 def test_locks_expire_while_members_hang(events: list[Event]) -> None:
     """Half a minute after a member was last there, and before one is there again."""
     hung = [later for earlier, later in pairwise(events) if (later.at_us or 0) - (earlier.at_us or 0) >= 30_000_000]
@@ -81,7 +89,8 @@ def test_a_life_takes_place_step_by_step(events: list[Event]) -> None:
 
 def test_fetches_read_a_log_of_whole_batches(events: list[Event]) -> None:
     """The first one has the offset that was asked for, and others follow it without holes, of twenty records each."""
-    reads = [event.request or {} for event in events if event.kind == "fetch" and (event.request or {}).get("batches")]
+    fetches = [event.request or {} for event in events if event.kind == "fetch"]
+    reads = [fetch for fetch in fetches if fetch["max_records"]]  # else there was no room for more
 
     assert len(reads) > 100
     for read in reads:
@@ -103,11 +112,12 @@ def test_a_history_has_as_many_events_as_are_asked_for() -> None:
 
 
 def test_topics_have_ids_of_kafkas_size() -> None:
-    """Sixteen bytes, which are 22 letters, each topic its own."""
+    """Sixteen bytes, which are 22 letters, each topic its own, and not all zero."""
     ids = [key_of(index)[1] for index in range(0, 64, 16)]
 
     assert [(len(each), len(base64.urlsafe_b64decode(f"{each}=="))) for each in ids] == [(22, 16)] * 4
     assert len(set(ids)) == 4
+    assert "A" * 22 not in ids  # Uuid.ZERO_UUID, which is no topic's
 
 
 def test_share_partitions_share_lives_at_times_of_their_own() -> None:
@@ -122,6 +132,14 @@ def test_share_partitions_share_lives_at_times_of_their_own() -> None:
     assert hot.template[:21] == others[7].template  # the first of the eight kinds, but longer
     even = list(SyntheticHistory(share_partitions=2, events=1_000).lives())
     assert [(each.size, len(each.template)) for each in even] == [(500, 501)] * 2
+
+
+def test_histories_with_other_seeds_have_other_lives() -> None:
+    """None of the eight kinds of one seed is a kind of another."""
+    histories = (SyntheticHistory(share_partitions=8, events=240, seed=seed) for seed in range(3))
+    lives = [life.template for history in histories for life in history.lives()]
+
+    assert not any(one == other for one, other in combinations(lives, 2))
 
 
 def test_share_partitions_begin_within_a_thousand_seconds() -> None:

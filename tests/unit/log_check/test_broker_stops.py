@@ -121,6 +121,7 @@ def test_no_lock_of_a_leader_that_was_dropped_outlives_the_broker(tmp_path: Path
         report = checked(life, tmp_path)
 
         assert (report.verdict, report.explained.former_writes) == (verdict, int(not is_stopped))
+        assert report.observed.writes == int(is_stopped)  # it is not one of the leader's that is checked
 
 
 def test_nothing_is_acquired_of_a_broker_that_has_just_started(tmp_path: Path) -> None:

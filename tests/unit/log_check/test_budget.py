@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from sharestate.log_check.budget import Budget, BudgetSpentError
+from sharestate.log_check.budget import LEAST_WORK, WORK_OF_EVENT, WORK_OF_ORDER, Budget, BudgetSpentError
+from sharestate.log_check.checked_partition import CheckedPartition
+from sharestate.log_check.schedule import schedule
+from sharestate.log_check.visible_log import VisibleLog
+from tests.support.hand_made_events import HandMadeLife
 
 
 def test_work_is_spent_when_there_is_none_left() -> None:
     """All of it may be spent, and no more; a part of what is left is spent sooner."""
     budget = Budget(100)
+    assert not budget.is_cut
     budget.spend(40)
     part = budget.part(3)
     budget.spend(20)
@@ -67,3 +72,54 @@ def test_the_clock_is_not_looked_at_all_the_time() -> None:
         budget.spend(100)
 
     assert 10 <= looks <= 12
+
+    looks = 0
+    for _ in range(3):
+        budget.spend(10_000)
+    assert looks == 3
+
+
+def test_a_share_partition_with_more_events_may_cost_more() -> None:
+    """So may what is known of their order."""
+    most, most_order = LEAST_WORK + 10 * WORK_OF_EVENT, LEAST_WORK + 10 * WORK_OF_ORDER
+    Budget.of(10).spend(most)
+    Budget.of(10).spend_on_order(most_order)
+
+    with pytest.raises(BudgetSpentError, match=f"may cost {most:,} is spent"):
+        Budget.of(10).spend(most + 1)
+    with pytest.raises(BudgetSpentError, match=f"the order may cost {most_order:,} is spent"):
+        Budget.of(10).spend_on_order(most_order + 1)
+
+
+@pytest.mark.parametrize("seconds", [None, 1])
+def test_without_seconds_and_a_clock_only_work_is_spent(seconds: float | None) -> None:
+    """It may take as long as it wants; so may a part of it."""
+    budget = Budget(100, seconds, (lambda: 10**9) if seconds is None else None)
+    budget.spend(40)
+    part = budget.part(3)
+    budget.spend(20)
+    assert not budget.has_spent(part)
+
+    budget.spend(40)
+
+    assert budget.has_spent(part)
+
+
+def test_more_records_in_flight_than_any_broker_has_cost_what_they_are() -> None:
+    """Batches do not: of 16,384 records, which may be split, only those beyond them cost as many units of work."""
+    life = HandMadeLife()
+    life.events[0] = life.events[0]._replace(request={**(life.events[0].request or {}), "max_record_locks": 100_000})
+    life.reads(10, 100, 0)
+    for first in range(0, 18_000, 2_000):
+        life.appends(12, first, first + 1_999)
+        life.fetches(20 + first, 2, "m1", 1 + first, (first, first + 1_999, 1))
+    plan = schedule(enumerate(life.events))
+    checked = CheckedPartition(life.events[0].key, plan, VisibleLog(each for each in life.events if each.kind == "log"))
+
+    sizes = [checked.save().size]
+    for step in plan.steps:
+        checked.take(step, checked.save())
+        sizes.append(checked.save().size)
+
+    assert sizes[-2] < 100
+    assert 1_600 < sizes[-1] < 1_800

@@ -6,18 +6,19 @@ import pytest
 
 from sharestate.log_check.deciding_steps import deciding_steps
 from sharestate.log_check.observed_writes import Mismatch
-from sharestate.log_check.schedule import What, schedule
+from sharestate.log_check.schedule import Step, What, schedule
 from tests.support.hand_made_events import HandMadeLife
 
 
 @pytest.mark.parametrize(
     ("observed", "computed", "expected"),
     [
-        ([[0, 3, 1]], [[0, 9, 1]], ["m3"]),
-        ([[0, 3, 1]], [[2, 9, 1]], ["m3"]),
-        ([[0, 1, 1], [2, 3, 1]], [[0, 9, 1]], ["m3"]),
+        ([[0, 3, 1]], [[0, 9, 1]], ["m3", "m4"]),
+        ([[0, 3, 1]], [[2, 9, 1]], ["m3", "m4"]),
+        ([[0, 1, 1], [2, 3, 1]], [[0, 9, 1]], ["m3", "m4"]),
         ([[0, 3, 1]], [[0, 3, 2]], ["m2"]),
         ([], [[0, 3, 1]], ["m2"]),
+        ([[0, 3, 1], [5, 9, 1]], [[0, 9, 1]], ["m3", "m4"]),
         ([[0, 9, 1]], [[0, 9, 1]], []),
     ],
 )
@@ -26,9 +27,10 @@ def test_where_a_fetch_has_left_records_another_one_had_them(
 ) -> None:
     """It is the one that has acquired the first record that was computed and not observed, or not with that count."""
     life = HandMadeLife()
-    life.fetches(20, 2, "m1", 1)
+    life.fetches(20, 2, "m1", 1, *[(first, last, count) for first, last, count in observed])
     life.fetches(30, 2, "m2", 1, (0, 3, 1))
     life.fetches(40, 2, "m3", 1, (4, 9, 1))
+    life.fetches(50, 2, "m4", 1, (4, 4, 2))
     steps = [step for step in schedule(enumerate(life.events)).steps if step.what is What.FETCH]
 
     found = deciding_steps(steps, 0, Mismatch("fetch", observed, computed))
@@ -51,3 +53,60 @@ def test_where_a_fetch_has_got_records_those_that_had_them_came_later() -> None:
 
     assert [step.event.member_id for step in found] == ["m2", "m1", None]
     assert found[-1].what is What.OUTCOME
+
+
+def steps_of(life: HandMadeLife) -> list[Step]:
+    """Return the steps of a life but for that of its settings."""
+    return [step for step in schedule(enumerate(life.events)).steps if step.what is not What.CONFIG]
+
+
+def test_where_a_fetch_has_left_records_they_may_have_been_given_back_only_later() -> None:
+    """The answer to the write that says so is the nearest step, its arrival the next one."""
+    life = HandMadeLife()
+    life.writes(10, 100, (0, 0), (8, 9, 0, 1))
+    life.writes(20, 101, (0, 0), (0, 3, 0, 1))
+    life.fetches(30, 2, "m1", 1)
+    life.writes(40, 102, (0, 0), (0, 3, 0, 2))
+    steps = steps_of(life)[2:]
+
+    found = deciding_steps(steps, 2, Mismatch("fetch", [], [[0, 3, 2]]))
+
+    assert [steps[at].what for at in found] == [What.OUTCOME, What.ARRIVAL]
+
+
+def test_where_a_fetch_has_got_records_those_before_it_may_have_come_later() -> None:
+    """All of them that have acquired its first record, the nearest first."""
+    life = HandMadeLife()
+    for number in range(3):
+        life.fetches(10 * number, 2, f"m{number}", 1, (0, 3, number + 1))
+    steps = steps_of(life)
+
+    found = deciding_steps(steps, 2, Mismatch("fetch", [[0, 3, 3]], []))
+
+    assert [steps[at].event.member_id for at in found] == ["m1", "m0"]
+
+
+def test_where_a_fetch_has_got_records_they_may_have_been_given_back_before() -> None:
+    """By what is answered right after it: that gives them back, and may make room; what was answered before did not."""
+    life = HandMadeLife()
+    life.writes(10, 100, (0, 0), (0, 3, 0, 1))
+    life.fetches(20, 2, "m1", 1, (0, 3, 2))
+    life.writes(30, 101, (0, 0), (0, 3, 0, 1))
+    steps = [step for step in steps_of(life) if step.what is not What.ARRIVAL]
+
+    found = deciding_steps(steps, 1, Mismatch("fetch", [[0, 3, 2]], []))
+
+    assert [*found] == [2, 2]
+
+
+def test_a_write_that_is_too_early_is_of_a_later_acknowledgement() -> None:
+    """One of those that name its first record; not those before it, nor the one that has issued it."""
+    life = HandMadeLife()
+    for number, batch in enumerate([(0, 3, 1), (0, 3, 1), (0, 0, 1), (6, 9, 1), (3, 3, 1), (0, 1, 1)]):
+        life.acknowledges(10 * number, 2, f"m{number}", 1, batch, None)
+    steps = steps_of(life)
+    observed = {"state_batches": [[0, 3, 2, 1], [6, 9, 2, 1]]}
+
+    found = deciding_steps(steps, 1, Mismatch("write", observed, None))
+
+    assert [steps[at].event.member_id for at in found] == ["m2", "m5"]

@@ -29,7 +29,9 @@ def test_a_lock_expires_before_its_write_is_logged(written_ms: int, expired_ms: 
     found = checked(written_ms)
 
     assert (found.report.verdict, found.report.moves, found.report.explained.expiries) == (Verdict.EXPLAINED, 0, 1)
-    assert [event.effect_us for event in found.events() if event.kind == "expire"] == [expired_ms * 1000]
+    events = list(found.events())
+    assert [event.effect_us for event in events if event.kind == "expire"] == [expired_ms * 1000]
+    assert {event.kind for event in events if event.inferred} == {"verdict", "expire"}  # no line says so
 
 
 def test_a_lock_does_not_expire_long_before_it_is_due() -> None:
@@ -83,3 +85,20 @@ def test_locks_last_as_long_as_the_answer_says(written_ms: int, verdict: Verdict
     assert report.verdict is verdict
     if verdict is Verdict.EXPLAINED:  # it was got 8 to 10 ms before
         assert 8_000 <= report.late_us[0] <= 10_000
+
+
+def test_all_delays_of_locks_are_known_in_order() -> None:
+    """Records are locked for a second: they were acquired at 20 to 22 ms, and again at 1,100 to 1,102."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.writes(1_025, 101, (0, 0), (0, 3, 0, 1))
+    life.fetches(1_100, 2, "m1", 2, (0, 3, 2))
+    life.writes(2_109, 102, (0, 0), (0, 3, 0, 2))
+
+    report = check_partition(life.events[0].key, [*enumerate(life.events)], "history.jsonl", Header()).report
+
+    first_us, second_us = report.late_us
+    assert 3_000 <= first_us <= 5_000
+    assert 7_000 <= second_us <= 9_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharestate.history import Header, Order
+from sharestate.log_check.budget import Budget
 from sharestate.log_check.verify import Verdict, check_partition
 from tests.support.hand_made_events import HandMadeLife, begun_in_the_middle
 
@@ -36,6 +37,35 @@ def test_what_comes_before_the_state_is_read_is_not_checked() -> None:
     assert finding.reason == (
         "the log begins in the middle of its life: 2 requests come before the state is read, in request.log:5"
     )
+
+
+@pytest.mark.parametrize(("error", "verdict"), [("invalid_request", Verdict.EXPLAINED), (None, Verdict.CONTRADICTION)])
+def test_what_every_broker_refuses_is_checked_before_the_state_is_read(error: str | None, verdict: Verdict) -> None:
+    """An acknowledgement names a last offset before the first one."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.acknowledges(10, 1, "m1", 1, (3, 2, 1), error)
+    life.reads(100, 100, 0)
+    life.fetches(120, 1, "m1", 2, (0, 9, 1))
+
+    report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
+
+    assert report.verdict is verdict
+    assert report.explained.fetches_with_records == 1
+
+
+def test_writes_that_were_sent_before_the_state_is_read_are_passed_over() -> None:
+    """The next one is compared with what is done after that."""
+    life = begun_in_the_middle()
+    life.fetches(2_010, 1, "m1", 8, (5, 19, 1))
+    life.acknowledges(2_020, 5, "m1", 9, (5, 19, 1), None)
+    life.writes(2_021, 102, (5, 15), (5, 19, 2, 1))
+    life.fetches(2_050, 100, "m1", 10)
+
+    report = check_partition(life.events[0].key, list(enumerate(life.events)), "history.jsonl", Header()).report
+
+    assert [finding.verdict for finding in report.findings] == [Verdict.NOT_CHECKED]
+    assert (report.explained.codes, report.explained.writes, report.moves) == (1, 1, 0)
 
 
 def test_what_is_not_checked_has_its_place_in_the_order_that_is_found() -> None:
@@ -82,3 +112,27 @@ def test_a_fetch_without_a_state_acquires_nothing(
     assert report.explained.fetches_with_records == 1
     assert report.explained.empty_fetches == 1 + (count if is_answered else 0)
     assert report.verdict is (Verdict.CONTRADICTION if is_answered and acquired else Verdict.EXPLAINED)
+
+
+def test_each_event_is_explained_or_not_checked_wherever_the_budget_ends() -> None:
+    """But for the one at which it ends: what comes before that is explained, what comes after it is not checked."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.reads(10, 100, 0)
+    for number in range(5):
+        life.fetches(20 + 10 * number, 1, "m1", number, *([(0, 9, 1)] if not number else []))
+    key, own = life.events[0].key, [*enumerate(life.events)]
+    ends = set()
+
+    for most in range(0, 1_500, 7):
+        report = check_partition(key, own, "history.jsonl", Header(), Budget(most)).report
+        for finding in report.findings:
+            if "ends here for good" in finding.reason:
+                before, after = life.events[: finding.event.seq], life.events[finding.event.seq + 1 :]
+                assert report.not_checked == sum(event.kind in {"initialize", "fetch"} for event in after)
+                counts = report.explained
+                explained = counts.fetches_with_records + counts.empty_fetches
+                assert explained == sum(event.kind == "fetch" for event in before)
+                ends.add(finding.event.seq)
+
+    assert len(ends) >= len(life.events) - 1

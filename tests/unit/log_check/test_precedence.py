@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sharestate.history import AppendedBatch, Event
 from sharestate.log_check import Verdict, verify
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.precedence import in_order
-from sharestate.log_check.schedule import Allowed, Step, What, schedule
-from sharestate.log_check.visible_log import VisibleLog
+from sharestate.log_check.schedule import What, schedule
 from sharestate.values.acknowledgements import AcknowledgementBatch
-from sharestate.values.records import AcquiredRecords
-from sharestate.values.requests import StateBatch
 from tests.support.broker_logs import noted
 from tests.support.hand_made_events import HandMadeLife
+from tests.support.timed_events import TimedEvents, lines
 
 RUNS = Path(__file__).parents[2] / "data" / "broker-log"
 HOT = {"k440-hot.jsonl.gz": (10, 4, 1_134_939), "k440-hot-2.jsonl.gz": (8, 1, 1_870_063)}
@@ -28,87 +24,9 @@ With how many steps were moved, how many fetches left undecided, and the work; a
 """
 
 
-class Log:
-    """
-    Events of one share partition, each with its times. [ms]
-
-    Attributes:
-        wanted: How many records fetches want from now on. [records]
-    """
-
-    def __init__(self) -> None:
-        """Begin without events."""
-        self.events: list[tuple[int, Event]] = []
-        self._numbers: dict[str, int] = {}
-        self.wanted = 0
-
-    def add(  # noqa: PLR0913 - the columns that differ
-        self, kind: str, connection: str, taken: int, done: int, request: dict[str, Any], response: dict[str, Any]
-    ) -> None:
-        """Add an event."""
-        number = self._numbers[connection] = self._numbers.get(connection, 0) + 1
-        times = (taken * 1000, taken * 1000, done * 1000, done * 1000)
-        seq = len(self.events)
-        event = Event(
-            "g",
-            "t",
-            0,
-            seq,
-            *times,
-            None,
-            connection,
-            number,
-            kind,
-            connection,
-            None,
-            None,
-            None,
-            request,
-            response,
-            inferred=False,
-        )
-        self.events.append((seq, event))
-
-    def fetch(self, member: str, taken: int, done: int, *acquired: tuple[int, int, int]) -> None:
-        """Add a fetch."""
-        request = {"max_records": self.wanted}
-        self.add(
-            "fetch", member, taken, done, request, {"acquired": tuple(AcquiredRecords(*each) for each in acquired)}
-        )
-
-    def acknowledge(self, member: str, taken: int, done: int, batch: tuple[int, int, int]) -> None:
-        """Add an acknowledgement of a range with a type."""
-        first, last, type_ = batch
-        self.add("acknowledge", member, taken, done, {"batches": (AcknowledgementBatch(first, last, (type_,)),)}, {})
-
-    def write(self, sent: int, answered: int, start: int, complete: int, *batches: tuple[int, int, int, int]) -> None:
-        """Add a write."""
-        state = tuple(StateBatch(*each) for each in batches)
-        request = {"start_offset": start, "delivery_complete_count": complete, "state_batches": state}
-        self.add("write", "broker", sent, answered, request, {})
-
-    def read(self, taken: int, done: int) -> None:
-        """Add the state's being read: nothing is persisted."""
-        self.add("initialize", "broker", taken, done, {}, {"start_offset": 0, "state_epoch": 0, "state_batches": ()})
-
-    def append(self, taken: int, first: int, last: int) -> None:
-        """Add a batch of the topic's log."""
-        self.add("log", "producer", taken, taken, {"batches": (AppendedBatch(first, last),)}, {})
-
-    def in_order(self) -> list[Step]:
-        """Return the steps in the order that follows from what was seen."""
-        log = VisibleLog(event for _, event in self.events if event.kind == "log")
-        return in_order(schedule(self.events), log).steps
-
-
-def lines(steps: list[Step], *whats: What) -> list[int]:
-    """Return the lines of the steps of some kinds."""
-    return [step.line for step in steps if step.what in whats]
-
-
 def test_a_fetch_comes_after_the_write_that_has_released_what_it_acquires() -> None:
     """Its time says otherwise, but its delivery count does not; its handler was taken before, and it was done after."""
-    log = Log()
+    log = TimedEvents()
     log.fetch("m1", 0, 1, (0, 4, 1))
     log.acknowledge("m1", 10, 12, (0, 4, 2))
     log.write(11, 14, 0, 0, (0, 4, 0, 1))
@@ -122,7 +40,7 @@ def test_a_fetch_comes_after_the_write_that_has_released_what_it_acquires() -> N
 
 def test_an_acknowledgement_comes_before_its_write_which_says_nothing_of_records_that_it_renews() -> None:
     """The line of the write is earlier, by 1 ms, and has the two records of five that were accepted."""
-    log = Log()
+    log = TimedEvents()
     log.fetch("m1", 0, 1, (0, 4, 1))
     batch = AcknowledgementBatch(0, 4, (1, 1, 4, 4, 4))
     log.add("acknowledge", "m1", 101, 130, {"batches": (batch,)}, {})
@@ -144,7 +62,7 @@ def test_the_requests_of_a_connection_come_in_order_from_the_number_0_on() -> No
 
 def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them() -> None:
     """Both have waited: it has acquired what comes after them, and the records are available until the other fetch."""
-    log = Log()
+    log = TimedEvents()
     log.fetch("m1", 0, 1, (0, 4, 1))
     log.fetch("m2", 2, 3, (5, 9, 1))
     log.acknowledge("m1", 100, 101, (0, 4, 2))
@@ -155,63 +73,10 @@ def test_a_fetch_that_passes_records_over_comes_after_another_one_has_taken_them
     assert lines(log.in_order(), What.FETCH) == [0, 1, 5, 4]
 
 
-def test_an_acknowledgement_whose_write_was_overtaken_comes_first() -> None:
-    """The write that was sent before its own counts its records as complete."""
-    log = Log()
-    log.read(0, 1)
-    log.fetch("m1", 2, 3, (0, 4, 1))
-    log.fetch("m2", 4, 5, (5, 9, 1))
-    log.acknowledge("m1", 100, 101, (0, 4, 2))
-    log.acknowledge("m2", 100, 101, (5, 9, 1))
-    log.write(102, 103, 0, 5, (0, 4, 0, 1))
-    log.write(102, 103, 0, 5, (5, 9, 2, 1))
-
-    steps = log.in_order()
-
-    assert lines(steps, What.ACKNOWLEDGE) == [4, 3]
-    assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [4]
-
-
-def test_a_write_that_counts_less_comes_before_one_that_was_sent_before_it() -> None:
-    """The number of complete records only grows: records were released before others were accepted."""
-    log = Log()
-    log.read(0, 1)
-    log.fetch("m1", 2, 3, (0, 4, 1))
-    log.fetch("m2", 4, 5, (5, 9, 1))
-    log.fetch("m3", 6, 7, (10, 11, 1))
-    log.acknowledge("m1", 100, 101, (0, 4, 1))
-    log.acknowledge("m2", 100, 101, (5, 9, 2))
-    log.acknowledge("m3", 110, 111, (10, 11, 1))
-    log.write(102, 103, 0, 5, (0, 4, 2, 1))
-    log.write(102, 103, 0, 0, (5, 9, 0, 1))
-    log.write(111, 112, 0, 7, (10, 11, 2, 1))
-
-    steps = log.in_order()
-
-    assert lines(steps, What.ACKNOWLEDGE) == [5, 4, 6]
-    assert [step.line for step in steps if step.allowed is Allowed.OVERTAKEN] == [5]
-
-
-def test_records_below_the_start_offset_are_not_counted() -> None:
-    """A lock expires of records that the log start has passed: no other write was overtaken by theirs."""
-    log = Log()
-    log.read(0, 1)
-    log.fetch("m1", 2, 3, (0, 1, 1))
-    log.fetch("m2", 4, 5, (5, 6, 1))
-    log.fetch("m3", 6, 7, (7, 7, 1))
-    log.acknowledge("m2", 100, 101, (5, 6, 2))
-    log.write(101, 103, 2, 0, (0, 1, 4, 1))
-    log.write(102, 103, 2, 0, (5, 6, 0, 1))
-    log.acknowledge("m3", 110, 111, (7, 7, 1))
-    log.write(111, 112, 2, 3, (7, 7, 2, 1))  # two more are complete that no write names
-
-    assert {step.allowed for step in log.in_order()} == {Allowed.NOTHING}
-
-
 @pytest.mark.parametrize("acquired", [((5, 9, 1),), ((5, 6, 1), (7, 9, 1))], ids=["one batch", "two batches"])
 def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tuple[int, int, int], ...]) -> None:
     """The fetch seems to be done before the answer to the write that moves the SPSO; nothing was acquired before it."""
-    log = Log()
+    log = TimedEvents()
     log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
     log.read(0, 1)
     log.fetch("m1", 2, 3, (0, 4, 1))
@@ -225,79 +90,115 @@ def test_new_records_are_acquired_after_the_window_has_room(acquired: tuple[tupl
     assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 5))
 
 
-def released(room: int) -> Log:
-    """Return a life in which two members have released what they had: ten records, and there are five more."""
-    log = Log()
-    log.add("config", "broker", 0, 0, {"max_record_locks": room}, {})
-    log.read(0, 1)
-    for first in (0, 5, 10):
-        log.append(2, first, first + 4)
-    log.fetch("m1", 3, 4, (0, 4, 1))
-    log.fetch("m2", 5, 6, (5, 9, 1))
-    log.wanted = 500
-    for member, first in (("m1", 0), ("m2", 5)):
-        log.acknowledge(member, 100, 101, (first, first + 4, 2))
-    for first in (0, 5):
-        log.write(101, 102, 0, 0, (first, first + 4, 0, 1))
-    return log
+@pytest.mark.parametrize("number", [0, None])
+def test_requests_of_one_number_come_in_the_order_of_their_times(number: int | None) -> None:
+    """Some clients give all of a connection the same one; a fetch that acknowledges comes after its acknowledgement."""
+    life = HandMadeLife()
+    life.fetches(20, 4, "m1", 1, (0, 3, 1))
+    life.acknowledges(500, 5, "m1", 2, (0, 3, 1), None)
+    life.fetches(500, 100, "m1", 2, (4, 7, 1))
+    life.acknowledges(900, 5, "m1", 3, (4, 7, 1), None)
+    events = [event._replace(request_no=number) for event in life.events]
+
+    steps = in_order(schedule(enumerate(events))).steps
+
+    assert lines(steps, What.FETCH, What.ACKNOWLEDGE) == [1, 2, 3, 4]
 
 
-def acquirers(log: Log) -> list[str | None]:
-    """Return who has acquired records again, or new ones, in order."""
-    return [step.event.member_id for step in log.in_order() if step.what is What.FETCH][2:]
-
-
-@pytest.mark.parametrize(
-    ("room", "order"),
-    [(10, ["m4", "m3"]), (11, ["m3", "m4"]), (15, ["m3", "m4"]), (16, ["m4", "m3"])],
-    ids=["full", "room for one", "room for five", "room for more"],
-)
-def test_a_fetch_that_has_got_all_that_there_was_room_for_passes_nothing_over(room: int, order: list[str]) -> None:
-    """It wanted 500 and has got five: where they did not fill the window, the next five were not available."""
-    log = released(room)
-    log.fetch("m3", 250, 260, (0, 4, 2))
-    log.fetch("m4", 250, 261, (5, 9, 2))
-
-    assert acquirers(log) == order
-
-
-def test_the_window_may_have_been_filled_by_a_fetch_at_the_same_time() -> None:
-    """A third has acquired the last records: if it came first, there was room for the five that the first has got."""
-    log = released(20)
-    log.fetch("m3", 250, 260, (0, 4, 2))
-    log.fetch("m4", 250, 261, (5, 9, 2))
-    log.fetch("m5", 250, 262, (10, 14, 1))
-
-    assert acquirers(log) == ["m3", "m4", "m5"]
-
-
-def test_of_two_places_for_a_fetch_that_passes_records_over_the_nearer_one_is_taken() -> None:
-    """It has come 6 ms after they were released, and 4 ms before they were taken; one that took others is no matter."""
-    log = released(20)
-    log.fetch("m3", 100, 105, (0, 4, 2))
-    log.fetch("m5", 100, 108, (10, 14, 1))
-    log.fetch("m4", 100, 112, (5, 9, 2))
-
-    assert acquirers(log) == ["m3", "m4", "m5"]
-
-
-def test_of_writes_that_count_each_other_the_one_that_was_sent_later_came_first() -> None:
-    """Both say that ten records are complete, and each has completed five: one was read late."""
-    log = Log()
+def test_new_records_wait_for_no_more_than_the_window_needs() -> None:
+    """One record needs the first one done: the others were accepted later, and their write is answered after it."""
+    log = TimedEvents()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 5}, {})
     log.read(0, 1)
     log.fetch("m1", 2, 3, (0, 4, 1))
-    log.fetch("m2", 4, 5, (5, 9, 1))
-    log.acknowledge("m1", 100, 101, (0, 4, 1))
-    log.acknowledge("m2", 100, 101, (5, 9, 1))
-    log.write(102, 103, 0, 10, (0, 4, 2, 1))
-    log.write(102, 103, 0, 10, (5, 9, 2, 1))
+    log.acknowledge("m1", 100, 101, (0, 0, 1))
+    log.write(101, 104, 0, 1, (0, 0, 2, 1))
+    log.acknowledge("m1", 105, 106, (1, 4, 1))
+    log.fetch("m2", 50, 107, (5, 5, 1))
+    log.write(106, 109, 0, 5, (1, 4, 2, 1))
 
-    assert lines(log.in_order(), What.ACKNOWLEDGE) == [4, 3]
+    steps = log.in_order()
+
+    order = [(step.what, step.line) for step in steps]
+    assert order.index((What.OUTCOME, 4)) < order.index((What.FETCH, 6)) < order.index((What.OUTCOME, 7))
+
+
+def test_records_that_are_cached_wait_for_no_room() -> None:
+    """The first fetch has wanted one record of the second log batch: all of that is in the window (record_limit)."""
+    log = TimedEvents()
+    log.add("config", "broker", 0, 0, {"max_record_locks": 6}, {})
+    log.read(0, 1)
+    log.append(1, 0, 4)
+    log.append(1, 5, 9)
+    for member, taken, done, acquired in (("m1", 2, 3, ((0, 4, 1), (5, 5, 1))), ("m2", 50, 103, ((6, 9, 1),))):
+        log.fetch(member, taken, done, *acquired)
+        line, event = log.events[-1]
+        log.events[-1] = line, event._replace(request={"max_records": 6, "mode": "record_limit"})
+        if member == "m1":
+            log.acknowledge("m1", 100, 101, (0, 4, 1))
+            log.write(101, 104, 0, 5, (0, 4, 2, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 7)) < order.index((What.OUTCOME, 6))
+
+
+def test_each_try_to_acknowledge_has_a_write_of_its_own() -> None:
+    """Two have failed, and say the same of the same records; the line of each write is a millisecond early."""
+    log = TimedEvents()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    for taken in (101, 111, 121):
+        log.acknowledge("m1", taken, taken + 9, (0, 4, 1))
+        log.write(taken - 1, taken + 1, 0, 5, (0, 4, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_write_is_not_of_an_acknowledgement_that_was_refused() -> None:
+    """The member has tried again, and the line of the write is earlier than that of the second one."""
+    log = TimedEvents()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.acknowledge("m1", 90, 91, (0, 4, 1))
+    log.events[-1] = 1, log.events[-1][1]._replace(response={"error": "invalid_request"})
+    log.acknowledge("m1", 101, 130, (0, 4, 1))
+    log.write(100, 102, 0, 5, (0, 4, 2, 1))
+
+    assert lines(log.in_order(), What.ACKNOWLEDGE, What.ARRIVAL) == [1, 2, 3]
+
+
+def test_a_start_offset_at_records_in_flight_orders_no_writes() -> None:
+    """The first member holds its records all the time, and the others release theirs one after the other."""
+    log = TimedEvents()
+    for place, member in enumerate(("m1", "m2", "m3")):
+        log.fetch(member, 2 * place, 2 * place + 1, (5 * place, 5 * place + 4, 1))
+    log.acknowledge("m2", 100, 101, (5, 9, 2))
+    log.write(101, 103, 0, 0, (5, 9, 0, 1))
+    log.acknowledge("m3", 110, 112, (10, 14, 2))
+    log.write(111, 113, 0, 0, (10, 14, 0, 1))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.OUTCOME, 4)) < order.index((What.ACKNOWLEDGE, 5))
+
+
+@pytest.mark.parametrize("deliveries", [2, 3])
+def test_records_that_come_again_without_a_write_wait_for_no_other_one(deliveries: int) -> None:
+    """What has released them is in no log; another member's acknowledgement is under way meanwhile."""
+    log = TimedEvents()
+    log.fetch("m1", 0, 1, (0, 4, 1))
+    log.fetch("m3", 2, 3, (5, 9, 1))
+    log.acknowledge("m3", 100, 101, (5, 9, 2))
+    log.write(101, 104, 0, 0, (5, 9, 0, 1))
+    log.fetch("m2", 90, 103, (0, 4, deliveries))
+
+    order = [(step.what, step.line) for step in log.in_order()]
+
+    assert order.index((What.FETCH, 4)) < order.index((What.OUTCOME, 3))
 
 
 def test_what_contradicts_itself_is_left_in_the_preferred_order() -> None:
     """Nothing is lost if the start offset says that a record was finished before it was acquired."""
-    log = Log()
+    log = TimedEvents()
     log.fetch("m1", 0, 1, (0, 4, 1))
     log.acknowledge("m1", 10, 11, (0, 4, 1))
     log.write(11, 12, 5, 0, (0, 4, 2, 1))

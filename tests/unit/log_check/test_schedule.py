@@ -42,6 +42,7 @@ def test_a_fetch_does_not_wait_for_the_write_of_its_acknowledgements() -> None:
     step = fetch_of(life)
 
     assert 309_900 <= step.earliest_us <= step.at_us <= 404_000
+    assert step.latest_us == 404_000 + 25_000  # what waits is answered that soon after it
 
 
 def test_a_fetch_that_was_not_woken_has_waited_as_long_as_it_would() -> None:
@@ -100,7 +101,7 @@ def test_a_broker_has_stopped_where_its_numbers_begin_anew() -> None:
 
     (stop,) = (step for step in steps_of(life) if step.what is What.STOP)
 
-    assert stop.at_us == 240_001
+    assert (stop.earliest_us, stop.at_us, stop.latest_us) == (240_001,) * 3
 
 
 @pytest.mark.parametrize("number", [0, 3])
@@ -131,12 +132,13 @@ def test_the_outcome_of_a_write_comes_before_the_answer_to_its_acknowledgement()
     life.writes(610.5, 5, (0, 56), (106, 108, 2, 1), (109, 109, 0, 1))
     life.writes(610.6, 6, (0, 56), (110, 110, 0, 1))
 
-    latest_us = [step.latest_us for step in steps_of(life) if step.what is What.OUTCOME]
+    steps = [step for step in steps_of(life) if step.what is What.OUTCOME]
 
-    assert latest_us == [649_900, 611_600 + 25_000]
+    assert [step.latest_us for step in steps] == [649_900, 611_600 + 25_000]
+    assert [step.at_us for step in steps] == [611_500 + 300, 611_600 + 300]
 
 
-@pytest.mark.parametrize(("begins_ms", "last_ms"), [(5, 90_001), (50_000, 11)])
+@pytest.mark.parametrize(("begins_ms", "last_ms"), [(5, 90_001), (10, 90_001), (50_000, 11)])
 def test_a_producer_that_goes_on_shows_that_the_broker_does(begins_ms: int, last_ms: int) -> None:
     """What was under way is in the log then; but over a new connection, the broker may be one that has started anew."""
     life = HandMadeLife()
@@ -147,16 +149,27 @@ def test_a_producer_that_goes_on_shows_that_the_broker_does(begins_ms: int, last
     assert schedule(enumerate(life.events)).last_us == [last_ms * 1000]
 
 
-def test_a_broker_that_stops_may_serve_producers_longer_than_members() -> None:
+@pytest.mark.parametrize(("is_stopped", "last_ms"), [(True, 11), (False, 1_501)])
+def test_a_broker_that_stops_may_serve_producers_longer_than_members(*, is_stopped: bool, last_ms: int) -> None:
     """What members had asked for last counts as under way when it stopped, whatever was appended after it."""
     life = HandMadeLife()
+    life.appends(3, 0, 9)
     life.reads(5, 100, 0)
     life.fetches(10, 1, "m1", 1)
-    life.appends(1_500, 0, 9)
-    life.starts_again()
-    life.reads(8_010, 1, 0)
+    life.appends(1_500, 10, 19)
+    if is_stopped:
+        life.starts_again()
+    life.reads(8_010, 1 if is_stopped else 101, 0)
 
-    assert schedule(enumerate(life.events)).last_us[1] == 11_000
+    assert schedule(enumerate(life.events)).last_us[1] == last_ms * 1000
+
+
+def test_before_anything_is_heard_of_a_share_partition_there_is_nothing() -> None:
+    """Its log begins with the read of its state."""
+    life = HandMadeLife()
+    life.reads(5, 100, 0)
+
+    assert schedule(enumerate(life.events)).last_us[0] == 0
 
 
 def test_writes_of_a_broker_that_leads_again_come_after_those_of_the_one_between() -> None:
@@ -204,18 +217,43 @@ def test_the_state_was_read_before_anything_was_acquired() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read_ms", "order"), [(107, [What.INITIALIZE, What.FETCH]), (117, [What.FETCH, What.INITIALIZE])]
+    ("read_ms", "earliest_us", "order"),
+    [
+        (107, 106_099, [What.INITIALIZE, What.FETCH, What.FETCH]),
+        (116.1, 106_099, [What.INITIALIZE, What.FETCH, What.FETCH]),
+        (116.101, 116_101, [What.FETCH, What.FETCH, What.INITIALIZE]),
+    ],
 )
-def test_the_line_of_the_first_read_may_be_late_as_a_whole(read_ms: int, order: list[What]) -> None:
-    """A broker of 4.4.0 had it arrive 0.9 ms after the fetch was done; if much later, the log begins in the middle."""
+def test_the_line_of_the_first_read_may_be_late_as_a_whole(read_ms: float, earliest_us: int, order: list[What]) -> None:
+    """
+    A broker of 4.4.0 had it arrive 0.9 ms after the fetch was done; if much later, the log begins in the middle.
+
+    It is taken to have been right before the first of the fetches.
+    """
     life = HandMadeLife()
     life.appends(0, 0, 9)
-    life.fetches(100, 6.1, "m1", 1, (0, 9, 1))
+    life.fetches(100, 6.1, "m1", 1, (0, 4, 1))
+    life.fetches(100, 6.5, "m2", 1, (5, 9, 1))
     life.reads(read_ms, 2, 0)
 
-    steps = [step.what for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
+    steps = [step for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
 
-    assert steps == order
+    assert [step.what for step in steps] == order
+    assert {step.earliest_us for step in steps if step.what is What.INITIALIZE} == {earliest_us}
+
+
+@pytest.mark.parametrize(("read_ms", "at_us"), [(104.3, 106_099), (106.1, 106_100)])
+def test_what_a_fetch_has_waited_for_is_right_before_it(read_ms: float, at_us: int) -> None:
+    """If it was there in time: the read is answered 2 ms after it has arrived, and the fetch at 106.1."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.fetches(100, 6.1, "m1", 1, (0, 4, 1))
+    life.fetches(300, 1, "m1", 2, (5, 9, 1))
+    life.reads(read_ms, 2, 0)
+
+    (read,) = (step for step in steps_of(life) if step.what is What.INITIALIZE)
+
+    assert (read.earliest_us, read.at_us) == (round(read_ms * 1000), at_us)
 
 
 def test_a_later_read_that_is_late_as_a_whole_stays() -> None:
@@ -229,3 +267,198 @@ def test_a_later_read_that_is_late_as_a_whole_stays() -> None:
     steps = [step.what for step in steps_of(life) if step.what in {What.FETCH, What.INITIALIZE}]
 
     assert steps == [What.INITIALIZE, What.FETCH, What.INITIALIZE]
+
+
+def test_a_number_that_is_there_again_is_not_that_of_a_broker_that_has_started_anew() -> None:
+    """Some clients give all their requests the same one."""
+    life = HandMadeLife()
+    life.reads(10, 5, 0)
+    life.reads(9_300, 5, 0)
+
+    assert [step for step in steps_of(life) if step.what is What.STOP] == []
+
+
+@pytest.mark.parametrize(("takes_ms", "at_us"), [(124.9, 323_200), (125, 298_300)])
+def test_a_fetch_that_is_answered_soon_after_its_wait_may_have_been_woken(takes_ms: float, at_us: int) -> None:
+    """It waited until 298.3, has acquired records of this share partition only, and its write was answered long ago."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.acknowledges(198.3, takes_ms, "m1", 1, (0, 3, 1), None)
+    life.fetches(198.3, takes_ms, "m1", 1, (4, 9, 1))
+    life.writes(199, 101, (0, 4), (0, 3, 2, 1))
+
+    (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
+
+    assert step.at_us == at_us
+
+
+@pytest.mark.parametrize(("takes_ms", "at_us"), [(6.9, 304_000), (7, 311_000)])
+def test_a_fetch_has_waited_for_records_where_its_answer_does_not_come_soon_after_its_write(
+    takes_ms: float, at_us: int
+) -> None:
+    """The write of its acknowledgement was answered at 306: five milliseconds after that it was woken."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.acknowledges(304, takes_ms, "m1", 1, (0, 3, 1), None)
+    life.fetches(304, takes_ms, "m1", 1, (4, 9, 1))
+    life.writes(305, 101, (0, 4), (0, 3, 2, 1))
+
+    (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
+
+    assert step.at_us == at_us
+
+
+@pytest.mark.parametrize(("done_us", "at_us"), [(322_999, 304_000), (323_000, 323_000)])
+def test_a_fetch_that_is_answered_as_soon_as_it_is_handled_was_not_woken(done_us: int, at_us: int) -> None:
+    """Its handler was done at 318, long after its write was answered: five milliseconds after that it was woken."""
+    life = HandMadeLife()
+    life.appends(0, 0, 9)
+    life.acknowledges(304, 14, "m1", 1, (0, 3, 1), None)
+    life.fetches(304, 14, "m1", 1, (4, 9, 1))
+    life.events[-1] = life.events[-1]._replace(handled_us=318_000, done_us=done_us)
+    life.writes(305, 101, (0, 4), (0, 3, 2, 1))
+
+    (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
+
+    assert step.at_us == at_us
+
+
+def test_a_fetch_that_acknowledges_nothing_is_done_when_it_is_answered() -> None:
+    """However long it was worked on: nothing else holds up its answer."""
+    life = HandMadeLife()
+    life.fetches(10, 300, "m1", 1)
+
+    (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
+
+    assert (step.earliest_us, step.at_us, step.latest_us) == (10_000, 310_000, 310_000)
+
+
+def test_a_fetch_that_says_nothing_of_a_wait_does_not_wait() -> None:
+    """Its answer waits for the write of what it acknowledges."""
+    life = HandMadeLife()
+    life.acknowledges(10, 300, "m1", 1, (0, 3, 1), None)
+    life.fetches(10, 300, "m1", 1)
+    request = {name: value for name, value in (life.events[-1].request or {}).items() if name != "max_wait_ms"}
+    life.events[-1] = life.events[-1]._replace(request=request)
+
+    (step,) = (step for step in steps_of(life) if step.what is What.FETCH)
+
+    assert step.latest_us == 10_000 + 25_000
+
+
+@pytest.mark.parametrize(("is_acknowledging", "at_us"), [(False, 10_000), (True, 15_000)])
+def test_a_session_is_closed_after_what_it_acknowledges_is_written(*, is_acknowledging: bool, at_us: int) -> None:
+    """Without acknowledgements it is closed at once."""
+    life = HandMadeLife()
+    if is_acknowledging:
+        life.acknowledges(10, 5, "m1", 1, (0, 3, 1), None)
+    life.fetches(10, 5, "m1", 1)
+    life.events[-1] = life.events[-1]._replace(kind="close", request={}, response={})
+
+    (step,) = (step for step in steps_of(life) if step.what is What.CLOSE)
+
+    assert step.at_us == at_us
+
+
+@pytest.mark.parametrize("number", [0, 7])
+def test_a_request_comes_after_the_one_before_it_in_its_connection(number: int) -> None:
+    """Whatever their times say; a request that acknowledges and fetches does both at one time."""
+    life = HandMadeLife()
+    life.fetches(10, 50, "m1", number)
+    life.acknowledges(20, 5, "m1", number + 1, (0, 3, 1), None)
+    life.fetches(20, 5, "m1", number + 1)
+    life.fetches(90, 5, "m1", number + 2)
+
+    steps = [step for step in steps_of(life) if step.what in {What.FETCH, What.ACKNOWLEDGE}]
+
+    assert [(step.what, step.at_us, step.latest_us) for step in steps] == [
+        (What.FETCH, 60_000, 60_000),
+        (What.ACKNOWLEDGE, 60_001, 60_001),
+        (What.FETCH, 60_001, 60_001),
+        (What.FETCH, 95_000, 95_000),
+    ]
+
+
+def test_numbers_order_the_requests_of_a_connection_and_not_times() -> None:
+    """The line of the first one is late: the second one seems to have been taken before it."""
+    life = HandMadeLife()
+    life.fetches(12, 5, "m1", 1)
+    life.fetches(10, 5, "m1", 2)
+
+    steps = [(step.event.request_no, step.at_us) for step in steps_of(life) if step.what is What.FETCH]
+
+    assert steps == [(1, 17_000), (2, 17_001)]
+
+
+def latest_outcomes(life: HandMadeLife) -> list[int]:
+    """Return when the outcomes of the writes of a life could have taken effect at the latest. [µs]"""
+    return [step.latest_us for step in steps_of(life) if step.what is What.OUTCOME]
+
+
+@pytest.mark.parametrize(("at_ms", "is_its"), [(4, False), (5, True), (55, True), (55.001, False)])
+def test_a_write_is_of_the_acknowledgement_in_progress_when_it_arrives(at_ms: float, *, is_its: bool) -> None:
+    """Times may be late by 25 ms; nobody waits for its outcome otherwise, which comes as long after its answer."""
+    life = HandMadeLife()
+    life.writes(30, 101, (0, 4), (0, 3, 2, 1))
+    life.acknowledges(at_ms, 0, "m1", 1, (0, 3, 1), None)
+
+    assert latest_outcomes(life) == [max(31_000, round(at_ms * 1000)) if is_its else 56_000]
+
+
+def test_a_refused_acknowledgement_has_no_write() -> None:
+    """Nor is it known whether one has that the broker has not answered."""
+    life = HandMadeLife()
+    life.acknowledges(10, 40, "m1", 1, (0, 3, 1), "invalid_record_state")
+    life.acknowledges(10, 60, "m2", 1, (0, 3, 1), None)
+    life.acknowledges(10, 0, "m3", 1, (4, 7, 1), None)
+    life.events[-1] = life.events[-1]._replace(response=None)
+    life.writes(30, 101, (0, 4), (0, 3, 2, 1))
+
+    assert latest_outcomes(life) == [70_000]
+
+
+def test_an_acknowledgement_has_one_write() -> None:
+    """What is written of the same records later is something else."""
+    life = HandMadeLife()
+    life.acknowledges(10, 600, "m1", 1, (0, 3, 1), None)
+    life.writes(11, 101, (0, 0), (0, 3, 2, 1))
+    life.writes(20, 102, (0, 0), (0, 3, 0, 1))
+
+    assert latest_outcomes(life) == [610_000, 21_000 + 25_000]
+
+
+def test_the_last_of_the_batches_that_were_appended_together_counts() -> None:
+    """A fetch has acquired both of them."""
+    life = HandMadeLife()
+    life.appends(0, 0, 3)
+    life.appends(50, 8, 11)
+    request = life.events[-1].request or {}
+    both = {"batches": (request["batches"][0]._replace(first_offset=4, last_offset=7), *request["batches"])}
+    life.events[-1] = life.events[-1]._replace(request=both)
+    life.fetches(10, 90, "m1", 1, (0, 3, 1), (4, 11, 1))
+
+    assert fetch_of(life).earliest_us == 50_000
+
+
+def test_what_is_in_the_log_from_the_beginning_holds_up_nothing() -> None:
+    """A history may begin at any time: here at 0."""
+    life = HandMadeLife()
+    life.appends(0, 0, 3)
+    life.appends(50, 4, 7)
+    life.fetches(0, 90, "m1", 1, (0, 3, 1))
+    life.loses(0, "m2")
+
+    assert fetch_of(life).earliest_us == 0
+    assert schedule(enumerate(life.events)).lost == [(0, "m2")]
+
+
+def test_settings_that_nobody_knows_the_time_of_are_those_at_the_beginning() -> None:
+    """Those of a properties file are in force before the log begins."""
+    life = HandMadeLife()
+    life.fetches(0, 90, "m1", 1)
+    life.events[0] = life.events[0]._replace(at_us=None, taken_us=None, handled_us=None, done_us=None)
+
+    step, fetch = steps_of(life)
+
+    assert (step.what, step.earliest_us, step.at_us, step.latest_us) == (What.CONFIG, 0, 0, 0)
+    assert (fetch.earliest_us, fetch.at_us) == (0, 90_000)

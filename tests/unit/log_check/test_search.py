@@ -216,15 +216,22 @@ def test_a_fetch_that_throws_for_no_reason_is_a_contradiction() -> None:
     ]
 
 
-@pytest.mark.parametrize(("others", "verdict"), [(4_095, Verdict.CONTRADICTION), (4_096, Verdict.BOUND_REACHED)])
-def test_sums_that_are_left_untried_prove_nothing(others: int, verdict: Verdict) -> None:
-    """A fetch that wants 5,000 records may have acquired 4,095 of another partition; more is not tried."""
+@pytest.mark.parametrize(
+    ("wanted", "others", "verdict"),
+    [
+        (5_000, 4_095, Verdict.CONTRADICTION),
+        (5_000, 4_096, Verdict.BOUND_REACHED),
+        (4_096, 4_096, Verdict.CONTRADICTION),
+    ],
+)
+def test_sums_that_are_left_untried_prove_nothing(wanted: int, others: int, verdict: Verdict) -> None:
+    """A fetch may have acquired 4,095 records of another partition; more is not tried, unless that is all it wants."""
     life = HandMadeLife()
     life.reads(10, 100, 0)
     life.appends(12, 0, 3)
     life.fetches(20, 2, "m1", 1, (0, 3, 1))
     life.fetches(300, 2, "m2", 1, (0, 3, 2))
-    request = {**(life.events[-1].request or {}), "max_records": 5_000, "partitions": 2, "others": (others,)}
+    request = {**(life.events[-1].request or {}), "max_records": wanted, "partitions": 2, "others": (others,)}
     life.events[-1] = life.events[-1]._replace(request=request)
 
     own = [*enumerate(life.events, 2)]
@@ -329,3 +336,12 @@ def test_as_long_as_orders_are_left_untried_nothing_is_proved() -> None:
     found = [re.search(r" ([0-9]+) orders were tried", report.findings[0].reason) for report in reports[:proved]]
     tried = [0 if each is None else int(each[1]) for each in found]
     assert {after - before for before, after in pairwise(tried)} == {0, 1}
+
+
+def test_orders_with_two_moves_have_to_be_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is only enough to try all of those with one move, nothing contradicts yet."""
+    with monkeypatch.context() as patch:
+        patch.setattr("sharestate.log_check.search._PROVING_TIPS", 0)
+        enough = next(looks for looks in range(70) if cut_short(looks).verdict is Verdict.CONTRADICTION)
+
+    assert cut_short(enough).verdict is Verdict.BOUND_REACHED

@@ -170,6 +170,35 @@ def test_two_settings_at_once() -> None:
     )
 
 
+@pytest.mark.parametrize(("count", "is_read"), [(4 * NEEDED, False), (4 * NEEDED - 1, True)])
+def test_no_more_is_read_than_is_needed(count: int, is_read: bool) -> None:  # noqa: FBT001 - by pytest
+    """The last of the answers that count ends it: of what comes after it nothing has to be explained."""
+    life = Life("auto_offset_reset")
+    life.initialize(-1)
+    stop = life.fetch((0, 4, 1))
+    life.fill(count)
+    looked_at: list[Event] = []
+
+    def explains(events: list[Located]) -> int:
+        looked_at.extend(event for _, event in events)
+        return 7 + NEEDED
+
+    assert doubt(life.events, stop, 7, explains) is not None
+    assert (looked_at[-1] == life.events[-1][1]) == is_read
+
+
+def test_of_two_settings_both_are_tried_together_once() -> None:
+    """They are each two of them, and all."""
+    life = Life("delivery_count_limit", "max_record_locks")
+    life.fetch((0, 4, 3))
+    life.write((0, 4, 0, 3))
+    stop = life.fetch()
+    life.fill()
+
+    assert life.doubt(stop) is None
+    assert [tried for tried in life.tried if len(tried) == 2] == [{"delivery_count_limit": 3, "max_record_locks": 100}]
+
+
 def test_each_two_settings_are_tried_together_once() -> None:
     """Then all of them, and no value that is assumed."""
     life = Life("auto_offset_reset", "delivery_count_limit", "max_record_locks")
@@ -203,6 +232,7 @@ def test_a_little_more_is_not_enough(left: int, gain: int, is_doubted: bool) -> 
 def test_what_is_tried_is_bounded_and_only_what_may_matter() -> None:
     """Without a reset, transactions, renewals and a queue only numbers are left; only events near the stop are read."""
     life = Life(*ALL)
+    life.add("initialize", request={}, response={"error": "coordinator_load_in_progress"})
     life.initialize(0)
     stop = life.fetch((0, 4, 1))
     life.fill(1000)
@@ -268,19 +298,22 @@ def test_settings_that_events_are_about_are_tried() -> None:
 
 
 def test_a_reset_by_duration_begins_where_the_first_member_did() -> None:
-    """No log says where that is; the first records that a member has got do."""
+    """No log says where that is; the first records that a member has got do. All else that the read says stays."""
     life = Life("auto_offset_reset")
+    life.fetch((7, 9, 1))  # of another life
     life.initialize(-1)
-    stop = life.fetch((40, 44, 1))
+    life.events[-1] = (4, life.events[-1][1]._replace(request={"leader_epoch": 4}))
+    life.fetch()
+    stop = life.fetch((40, 44, 1), (45, 49, 1))
     life.fill()
-    offsets: list[Any] = []
+    requests: list[Any] = []
 
     def explains(events: list[Located]) -> int:
-        offsets.append((events[1][1].request or {}).get("reset_offset"))
+        requests.append(events[2][1].request)
         return 7
 
     assert doubt(life.events, stop, 7, explains) is None
-    assert offsets == [None, 40]
+    assert requests == [{"leader_epoch": 4}, {"leader_epoch": 4, "reset_offset": 40}]
 
 
 def test_what_an_unanswered_fetch_has_acquired_is_not_known() -> None:
@@ -295,10 +328,23 @@ def test_what_an_unanswered_fetch_has_acquired_is_not_known() -> None:
     later = life.fetch((9, 9, 1))
 
     assert unanswered_fetch(life.events, before) is None
+    assert unanswered_fetch(life.events, unanswered) is None
     assert unanswered_fetch(life.events, stop) == (
         "the fetch in request.log:891 was answered with an error, so it is not known what it has acquired"
     )
     assert unanswered_fetch(life.events, later) is None
+
+
+def test_as_long_as_the_state_is_not_read_what_was_acquired_is_not_known() -> None:
+    """A read that fails frees no locks."""
+    life = Life()
+    life.initialize(0)
+    life.add("fetch", request={})
+    life.add("initialize", request={}, response={"error": "coordinator_load_in_progress"})
+    life.write((0, 4, 2, 1))
+    stop = life.fetch((9, 9, 1))
+
+    assert unanswered_fetch(life.events, stop) is not None
 
 
 def test_trying_other_settings_may_cost_more_the_more_events_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,3 +368,33 @@ def test_trying_other_settings_may_cost_more_the_more_events_there_are(monkeypat
         "the group's settings are not known: auto_offset_reset latest are assumed, but with auto_offset_reset earliest"
         " more is explained"
     )
+
+
+@pytest.mark.parametrize(("work", "verdict"), [(0, Verdict.CONTRADICTION), (500, Verdict.NOT_CHECKED)])
+def test_where_trying_other_settings_costs_too_much_nothing_speaks_for_them(
+    work: int, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    What does not fit under the assumed ones contradicts then.
+
+    With others all is explained, which counts the answers to acknowledgements, and the writes: ten of a dozen.
+    """
+    verify = import_module("sharestate.log_check.verify")  # the package has a function
+    monkeypatch.setattr(verify, "LEAST_WORK", 0)
+    monkeypatch.setattr(verify, "WORK_OF_TRIES", work)
+    life = HandMadeLife()
+    settings = {**(life.events[0].request or {}), "auto_offset_reset": "latest", "assumed": ("auto_offset_reset",)}
+    life.events[0] = life.events[0]._replace(request=settings)
+    life.appends(1, 0, 3)
+    life.reads(10, 100, -1)
+    for offset in range(4):
+        life.fetches(100 + 100 * offset, 2, "m1", 1 + 2 * offset, (offset, offset, 1))
+        request = {**(life.events[-1].request or {}), "mode": "record_limit", "max_records": 1}
+        life.events[-1] = life.events[-1]._replace(request=request)
+        life.acknowledges(150 + 100 * offset, 5, "m1", 2 + 2 * offset, (offset, offset, 1), None)
+        life.writes(152 + 100 * offset, 101 + offset, (offset, 1), (offset, offset, 2, 1))
+    own = [*enumerate(life.events, 2)]
+
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert report.verdict is verdict

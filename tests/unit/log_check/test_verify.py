@@ -170,12 +170,14 @@ def test_findings_come_in_the_order_of_events() -> None:
     life.fetches(620, 2, "m1", 5, (0, 3, 1))
     key, own = life.events[0].key, [*enumerate(life.events, 2)]
 
-    report = check_partition(key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+    checked = check_partition(key, own, "history.jsonl", Header(order=Order.ARRIVAL))
 
-    assert [(finding.event.request_no, finding.observed) for finding in report.findings] == [
+    assert [(finding.event.request_no, finding.observed) for finding in checked.report.findings] == [
         (2, {"lock_ms": 7000}),
         (4, [[0, 3, 1]]),
     ]
+    verdicts = [event.request or {} for event in checked.events() if event.kind == "verdict"]
+    assert [each["reason"] for each in verdicts] == [finding.reason for finding in checked.report.findings]
 
 
 def test_a_request_that_is_there_twice_is_named(tmp_path: Path) -> None:
@@ -215,6 +217,26 @@ def test_a_client_that_gives_all_requests_one_number_repeats_none() -> None:
     assert repeated_requests([located[3], (99, own[3]._replace(seq=999))]) == [
         (located[3], (99, own[3]._replace(seq=999)))
     ]
+
+
+@pytest.mark.parametrize("number", [0, None])
+def test_what_a_client_does_that_gives_all_requests_one_number_is_explained(number: int | None) -> None:
+    """It fetches and acknowledges twice; no acknowledgement comes before the fetch that has acquired its records."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for first in (0, 4):
+        life.appends(12 + 100 * first, first, first + 3)
+        life.fetches(20 + 100 * first, 2, "m1", 1, (first, first + 3, 1))
+        life.acknowledges(300 + 100 * first, 5, "m1", 1, (first, first + 3, 1), None)
+        life.writes(301 + 100 * first, 101 + first, (first, 4), (first, first + 3, 2, 1))
+    events = [event if event.kind == "write" else event._replace(request_no=number) for event in life.events]
+
+    report = check_partition(
+        events[0].key, [*enumerate(events, 2)], "history.jsonl", Header(order=Order.ARRIVAL)
+    ).report
+
+    assert report.verdict is Verdict.EXPLAINED
+    assert report.explained.codes == 2
 
 
 def test_a_file_that_is_no_history_ends_with_exit_code_2(tmp_path: Path) -> None:
