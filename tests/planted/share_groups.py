@@ -425,8 +425,9 @@ class LogStartIgnored(MockShareGroup):
 
     def readable(self) -> Iterator[tuple[int, MockRecord]]:
         log_start, self.log_start = self.log_start, 0
-        yield from super().readable()
+        readable = [*super().readable()]
         self.log_start = log_start
+        yield from readable
 
 
 @planted

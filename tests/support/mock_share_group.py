@@ -100,7 +100,9 @@ class MockShareGroup:
         most = min(max_records, self.room())
         response: list[tuple[int, int, int]] = []
         for offset, record in self.readable():
-            if len(response) < most and self.may_acquire(member, record):
+            if len(response) >= most:
+                break
+            if self.may_acquire(member, record):
                 self.acquire(member, record)
                 response.append((offset, offset, record.count))
         return response

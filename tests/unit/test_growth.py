@@ -134,10 +134,10 @@ def acquire(partition: SharePartition, first_offset: int, size: int = 1) -> None
 
 
 def acknowledge(
-    partition: SharePartition, first: int, last: int, type_: AcknowledgeType = ACCEPT
+    partition: SharePartition, first: int, last: int, type_: AcknowledgeType = ACCEPT, member: str = "m"
 ) -> Sequence[WriteShareGroupState]:
     """Acknowledge one range, and return the write."""
-    return partition.acknowledge("m", [AcknowledgementBatch(first, last, (type_,))], now_ms=0).writes
+    return partition.acknowledge(member, [AcknowledgementBatch(first, last, (type_,))], now_ms=0).writes
 
 
 def succeed(partition: SharePartition, writes: Sequence[WriteShareGroupState]) -> None:
@@ -494,12 +494,12 @@ def fail(partition: SharePartition) -> None:
 
 
 @pytest.mark.parametrize("cycle", [accept, give_back, renew, fail])
+@pytest.mark.usefixtures("quick_collections")
 def test_a_long_run_keeps_nothing_though_the_clock_stands_still(cycle: Callable[[SharePartition], None]) -> None:
     """A thousand cycles leave a bounded heap of locks, no pending writes and no more memory than a few did."""
     partition = opened()
     for _ in range(200):
         cycle(partition)
-    gc.collect()
     tracemalloc.start()
     for _ in range(1_000):
         cycle(partition)
@@ -514,6 +514,7 @@ def test_a_long_run_keeps_nothing_though_the_clock_stands_still(cycle: Callable[
 
 @pytest.mark.parametrize("profile", [KAFKA_4_3, KIP_932], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("cycle", [accept, give_back, renew, fail])
+@pytest.mark.usefixtures("quick_collections")
 def test_commands_leave_no_garbage(cycle: Callable[[SharePartition], None], profile: Profile) -> None:
     """What commands drop is freed at once: no object refers to itself, so the garbage collector finds nothing."""
     partition = opened(profile)
@@ -530,6 +531,7 @@ def test_commands_leave_no_garbage(cycle: Callable[[SharePartition], None], prof
     assert found == 0
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_members_that_have_left_leave_nothing() -> None:
     """A thousand members that acquire, acknowledge and leave keep no more memory than a few did."""
     partition = opened()
@@ -538,12 +540,10 @@ def test_members_that_have_left_leave_nothing() -> None:
         offset = partition.next_fetch_offset()
         member = f"member {number}"
         partition.acquire(member, FetchedRecords(fetch_offset=offset, batches=[RecordBatch(offset, offset)]), now_ms=0)
-        accepted = AcknowledgementBatch(offset, offset, (ACCEPT,))
-        succeed(partition, partition.acknowledge(member, [accepted], now_ms=0).writes)
+        succeed(partition, acknowledge(partition, offset, offset, member=member))
 
     for number in range(200):
         come_and_go(number)
-    gc.collect()
     tracemalloc.start()
     for number in range(200, 1_200):
         come_and_go(number)

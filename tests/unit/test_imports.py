@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -28,10 +29,11 @@ print(*{{name for name in sys.modules.keys() - before}})
 """
 
 
-def new_modules(use: str) -> set[str]:
+@cache
+def new_modules(use: str) -> frozenset[str]:
     """Return the modules that `import sharestate` and *use* load into a fresh interpreter."""
     command = [sys.executable, "-c", LIST_NEW_MODULES.format(use=use)]
-    return set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
+    return frozenset(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
 
 
 def test_nothing_is_loaded_before_a_name_is_used() -> None:
@@ -67,7 +69,7 @@ def test_no_import_goes_round_in_a_circle() -> None:
 
 def test_the_names_load_only_the_core_dependencies() -> None:
     """They take attrs, sortedcontainers and the standard library, and nothing else."""
-    loaded = {name.partition(".")[0] for name in new_modules("sharestate.Leader")}
+    loaded = {name.partition(".")[0] for name in new_modules("from sharestate import Leader")}
 
     assert "sharestate" in loaded
     assert loaded - sys.stdlib_module_names - {"sharestate"} <= CORE_DEPENDENCIES
@@ -87,6 +89,14 @@ def test_the_names_do_not_load_sqlite() -> None:
 
     assert "sharestate.persister.threaded" in loaded
     assert loaded.isdisjoint({"sqlite3", "_sqlite3", "sharestate.persister.sqlite_persister"})
+
+
+def test_conversations_of_groups_are_loaded_by_their_first_use() -> None:
+    """`sharestate serve` waits for the group coordinator only if it is asked for one."""
+    loaded = new_modules("import sharestate.cli.serve, sharestate.cli.compare, sharestate.cli.replay")
+
+    assert "sharestate.conversation.server" in loaded
+    assert not {name for name in loaded if name.startswith("sharestate.broker.groups")}
 
 
 def test_names_are_found_in_every_way() -> None:
@@ -117,10 +127,12 @@ for name in ("errors", "values", "coordinator", "partition", "segments", "persis
 
 
 def test_a_name_that_is_loaded_on_first_use_is_there() -> None:
-    """AsyncLeader and SqlitePersister can be imported like any other name; what does not exist cannot."""
+    """AsyncLeader, SqlitePersister and GroupConversation can be imported like any name; what is not there cannot."""
     assert sharestate.AsyncLeader is sharestate.leader.async_leader.AsyncLeader
     assert sharestate.SqlitePersister is sharestate.persister.SqlitePersister
+    assert sharestate.conversation.GroupConversation is sharestate.conversation.groups.GroupConversation
     assert not hasattr(sharestate, "AsyncFollower")
+    assert not hasattr(sharestate.conversation, "Monologue")
 
 
 @pytest.mark.parametrize(

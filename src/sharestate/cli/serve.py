@@ -8,16 +8,13 @@ from collections.abc import Callable
 
 import click
 
-from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.sessions import SESSION_PROFILES
 from sharestate.cli.conversation_options import split_limit_option
 from sharestate.cli.exits import NoVerdict
 from sharestate.cli.options import any_profile_option
 from sharestate.conversation import (
-    AssignorConversation,
     Conversation,
     CoordinatorConversation,
-    GroupConversation,
     LineServer,
     SessionConversation,
     bounded_lines,
@@ -56,7 +53,7 @@ def serve_command(profile: Profile, split_limit: int, what: str) -> None:
         "coordinator": lambda: _coordinators(profile),
         "sessions": lambda: SessionConversation(SESSION_PROFILES[profile.name]),
         "groups": lambda: _groups(profile),
-        "assignor": AssignorConversation,
+        "assignor": _assignor,
     }
     server = servers[what]()
     if sys.stdin is None or sys.stdout is None:
@@ -74,9 +71,18 @@ def _coordinators(profile: Profile) -> CoordinatorConversation:
     return CoordinatorConversation(rules)
 
 
-def _groups(profile: Profile) -> GroupConversation:
+def _groups(profile: Profile) -> LineServer:
+    from sharestate.broker.groups.profiles import ALL_GROUPS  # noqa: PLC0415 - loads what others do not need
+    from sharestate.conversation import GroupConversation  # noqa: PLC0415 - as above
+
     rules = ALL_GROUPS.get(profile.name)
     if rules is None:
         message = f"share groups have the profiles {', '.join(ALL_GROUPS)}, and not {profile.name}."
         raise click.BadParameter(message, param_hint="--profile")
     return GroupConversation(rules)
+
+
+def _assignor() -> LineServer:
+    from sharestate.conversation import AssignorConversation  # noqa: PLC0415 - as above
+
+    return AssignorConversation()

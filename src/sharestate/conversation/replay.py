@@ -14,12 +14,9 @@ from typing import Final, TypeAlias, assert_never
 
 from attrs import evolve, frozen
 
-from sharestate.broker.groups.profiles import ALL_GROUPS
 from sharestate.broker.sessions import SESSION_PROFILES
-from sharestate.conversation.assignor import AssignorConversation
 from sharestate.conversation.compare import Difference, Level, assignor_differences, coordinator_view, differences
 from sharestate.conversation.coordinator import CoordinatorConversation
-from sharestate.conversation.groups import GroupConversation
 from sharestate.conversation.served_partition import SERVED_SPLIT_LIMIT
 from sharestate.conversation.server import (
     BadRequestError,
@@ -121,7 +118,7 @@ def replay(path: Path, profile: Profile, level: Level, *, split_limit: int = SER
             case Recorded.GROUPS:
                 return _groups_replayed(trace, profile, level)
             case Recorded.ASSIGNOR:
-                return _replayed(trace, AssignorConversation(), assignor_differences)
+                return _assignments_replayed(trace)
             case Recorded.COORDINATOR:
                 return _coordinator_replayed(trace, profile, level)
             case _:
@@ -143,10 +140,19 @@ def _sessions_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOut
 
 
 def _groups_replayed(trace: Trace, profile: Profile, level: Level) -> TraceOutcome:
+    from sharestate.broker.groups.profiles import ALL_GROUPS  # noqa: PLC0415 - loads what others do not need
+    from sharestate.conversation.groups import GroupConversation  # noqa: PLC0415 - as above
+
     groups = ALL_GROUPS.get(profile.name)
     if groups is None:
         return _outcome(trace, ReplayVerdict.SKIPPED, reason=f"no group coordinator has the rules of {profile.name}")
     return _replayed(trace, GroupConversation(groups), partial(_coordinator_differences, level))
+
+
+def _assignments_replayed(trace: Trace) -> TraceOutcome:
+    from sharestate.conversation.assignor import AssignorConversation  # noqa: PLC0415 - as above
+
+    return _replayed(trace, AssignorConversation(), assignor_differences)
 
 
 def _coordinator_differences(level: Level, expected: Json, got: Json) -> tuple[Difference, ...]:

@@ -82,6 +82,7 @@ def test_transactions(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_what_a_producer_cannot_say(tmp_path: Path) -> None:
     """The header says that something is missing: records with callbacks of a batch, or that were never reported."""
     for number, (message, should_be) in enumerate(

@@ -345,6 +345,7 @@ def test_what_cannot_be_recorded(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_a_consumer_that_is_dropped(tmp_path: Path, clock: Clock) -> None:
     """A consumer that is collected before it is closed has crashed, for all that others can see."""
     member = consumer(log := tmp_path / "log.jsonl")

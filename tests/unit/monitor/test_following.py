@@ -270,6 +270,7 @@ def test_each_record_is_read_once(cluster: WatchedCluster) -> None:
     assert follower.wanted(cluster.state_offsets()) == {0: range(1, 2)}
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_nothing_is_kept_of_a_record(cluster: WatchedCluster) -> None:
     """After ten times as many records of a share partition, what is kept takes no more."""
     cluster.write(snapshot(0))

@@ -126,6 +126,7 @@ def test_a_port_may_be_chosen() -> None:
         assert second.port == port
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_many_brokers_leave_nothing_behind() -> None:
     """No thread, no socket, no file, and no memory but what the first ones have loaded."""
 
@@ -310,6 +311,7 @@ def test_a_profile_is_that_of_a_release() -> None:
         assert broker.profile is KAFKA_4_2
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_clients_that_connect_as_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     """Their connections are closed, and asyncio has nothing to say of what was left behind."""
     for _ in range(5):
