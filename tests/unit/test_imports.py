@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import sharestate
+import sharestate.conversation
+import sharestate.conversation.groups
 
 PACKAGE = Path(sharestate.__file__).parent
 MODULES = {

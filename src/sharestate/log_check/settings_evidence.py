@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from math import inf
 from typing import Any, Final
 
 from sharestate.history import Event
@@ -177,18 +178,24 @@ def _differing(assumed: int, others: Iterable[int], effect: Callable[[int], int 
             yield other
 
 
-def _highest_count(events: Iterable[Event]) -> int:
-    """Return a delivery count that no record exceeds: a fetch that was answered with an error may have acquired."""
-    highest, errors = 0, 0
+def _highest_count(events: Iterable[Event]) -> float:
+    """Return a delivery count that no record exceeds."""
+    highest = 0
     for event in events:
+        if _may_have_acquired(event):
+            return inf
         request, response = event.request or {}, event.response or {}
         rows = (*response.get("acquired", ()), *response.get("state_batches", ()), *request.get("state_batches", ()))
         highest = max(highest, max((row.delivery_count for row in rows), default=0))
-        errors += event.kind == "fetch" and "error" in response
-    return highest + errors
+    return highest
 
 
-def _most_in_flight(events: Iterable[Event]) -> int:
+def _may_have_acquired(event: Event) -> bool:
+    """Return whether nobody knows what a fetch has acquired: it was not answered, or with an error."""
+    return event.kind == "fetch" and (event.response is None or "error" in event.response)
+
+
+def _most_in_flight(events: Iterable[Event]) -> float:
     """
     Return a number of records in flight that is not exceeded at any time, by answers and writes in order of arrival.
 
@@ -196,6 +203,8 @@ def _most_in_flight(events: Iterable[Event]) -> int:
     """
     start, end, most = 0, -1, 0
     for event in events:
+        if _may_have_acquired(event):
+            return inf
         request, response = event.request or {}, event.response or {}
         if event.kind == "initialize" and "start_offset" in response:
             start = max(response["start_offset"], 0)

@@ -299,14 +299,18 @@ def test_delivery_limits_are_one_as_long_as_no_record_is_throttled(count: int, a
     assert tried_of("delivery_count_limit", life) == tried
 
 
-def test_a_failed_fetch_may_have_delivered_once_more() -> None:
-    """It may have acquired before it failed (B8), and no answer says so."""
-    life = Life("delivery_count_limit")
+@pytest.mark.parametrize("response", [{"error": "UNKNOWN_SERVER_ERROR"}, None], ids=["failed", "unanswered"])
+def test_a_fetch_of_which_nobody_knows_what_it_has_acquired_may_have_reached_any_limit(
+    response: dict[str, Any] | None,
+) -> None:
+    """It may have acquired before it failed (B8), or its answer was lost: all other limits are tried."""
+    life = Life("delivery_count_limit", "max_record_locks")
     life.initialize(0)
     life.fetch((0, 4, 1))
-    life.add("fetch", request={}, response={"error": "UNKNOWN_SERVER_ERROR"})
+    life.add("fetch", request={}, response=response)
 
-    assert tried_of("delivery_count_limit", life) == {2, 3, 4}
+    assert tried_of("delivery_count_limit", life) == {2, 3, 4, 6, 7, 8, 9, 10}
+    assert tried_of("max_record_locks", life) == {100, 200, 500, 1000, 5000, 10_000}
 
 
 def test_a_connection_whose_loss_was_noticed_late_counts() -> None:
