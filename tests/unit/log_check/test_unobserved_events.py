@@ -113,6 +113,22 @@ def test_the_locks_of_a_leader_that_was_dropped_expire_when_they_are_due(written
     assert (report.verdict, report.explained.former_writes) == (verdict, int(verdict is Verdict.EXPLAINED))
 
 
+@pytest.mark.parametrize(("second", "verdict"), [((4, 7), Verdict.EXPLAINED), ((0, 3), Verdict.CONTRADICTION)])
+def test_each_lock_of_a_leader_that_was_dropped_expires_once(second: tuple[int, int], verdict: Verdict) -> None:
+    """Those of two members are due one after the other: what is written twice is of nobody."""
+    life = begun()
+    life.appends(28, 4, 7)
+    life.fetches(30, 2, "m2", 1, (4, 7, 1))
+    life.reads(300, 101, 0)
+    life.writes(1_025, 102, (0, 0), (0, 3, 0, 1))
+    life.writes(1_045, 103, (0, 0), (*second, 0, 1))
+    life.fetches(5_000, 2, "m3", 1, (0, 7, 1))
+
+    report = checked(life).report
+
+    assert (report.verdict, report.explained.former_writes) == (verdict, 1 + (verdict is Verdict.EXPLAINED))
+
+
 @pytest.mark.parametrize(("written_ms", "expired_ms"), [(1_041, 1_040), (1_200, 1_200)])
 def test_a_write_that_comes_later_has_not_waited(written_ms: int, expired_ms: int) -> None:
     """m1 has released its records; the lock of m2 is due before that is answered, and its write comes then or later."""
