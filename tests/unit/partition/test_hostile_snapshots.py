@@ -372,7 +372,7 @@ def test_the_expiries_that_a_policy_remembers_are_counted(monkeypatch: pytest.Mo
     """Of each run of records, in how many writes; as many as may be are restored."""
     scene = Scene(profile=KIP_932, lock_ms=100).load()
     scene.is_holding = True
-    for first, last in ((0, 9), (20, 20)):
+    for first, last in ((0, 9), (10, 19), (20, 20)):
         scene.acquire("m1", first, f"[{first}-{last}]")
         scene.wait(101)
     scene.acquire("m1", 0, "[0-9]")
@@ -380,8 +380,8 @@ def test_the_expiries_that_a_policy_remembers_are_counted(monkeypatch: pytest.Mo
     snapshot = scene.partition.snapshot()
     assert snapshot.kip_memory is not None
     expired = [(batch.first_offset, batch.last_offset) for row in snapshot.kip_memory.pending for batch in row.expired]
-    assert expired == [(0, 9), (20, 20), (0, 9)]
-    count = 3
+    assert expired == [(0, 9), (10, 19), (20, 20), (0, 9)]
+    count = 4
 
     monkeypatch.setattr(snapshots, "_MOST_EXPIRIES", count)
     assert SharePartition.restore(snapshot).snapshot() == snapshot
