@@ -11,7 +11,7 @@ import pytest
 
 from sharestate.testing.search.command import CommandPeer
 from sharestate.values.profiles import KAFKA_4_2, KAFKA_4_3, KAFKA_4_4
-from tests.kafka_bugs.junit import Outcome, Result
+from tests.kafka_bugs.junit import Outcome, Result, expected_in
 from tests.oracle import release_watch
 from tests.oracle.record import STORED, Recordings, read
 from tests.oracle.release_watch import (
@@ -178,4 +178,5 @@ def test_a_release_whose_rules_the_library_has_changes_nothing(tmp_path: Path) -
     assert ended.stdout == (tmp_path / "page.md").read_text()
     assert f"{len(recorded(KAFKA_4_4))} conversations with other releases were repeated; 0 are" in ended.stdout
     assert json.dumps(LEFT_OUT)[1:-1] in ended.stdout
-    assert "bugs that have a JUnit test, 14 are present. Beside 4.4.0, the same." in ended.stdout
+    present = sum(expected_in("4.4.0").values())
+    assert f"bugs that have a JUnit test, {present} are present. Beside 4.4.0, the same." in ended.stdout
