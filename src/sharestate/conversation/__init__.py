@@ -5,7 +5,7 @@ The same requests are sent to sharestate and to Kafka's own class, and the respo
 for share partitions, one for share coordinators, one for share sessions, one for group coordinators, and one for the
 assignor of share groups.
 
-The last two are loaded on their first use: they take the whole group coordinator, a quarter of what all of it takes.
+The last two are loaded on their first use: they take the whole group coordinator, which the others do not need.
 """
 
 from importlib import import_module
