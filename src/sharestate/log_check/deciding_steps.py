@@ -32,6 +32,8 @@ def deciding_steps(steps: Sequence[Step], index: int, mismatch: Mismatch) -> Ite
     elif mismatch.what == "write" and isinstance(observed, dict):
         rows: Any = observed["state_batches"]
         yield from _acknowledging(steps, index, int(rows[0][0])) if rows else ()
+        if isinstance(computed, dict) and "state_batches" in computed:  # it may be the head alone that does not fit
+            yield from _dividing(steps, index, rows, computed["state_batches"])
 
 
 def _deciding_fetch(steps: Sequence[Step], index: int, observed: _Ranges, computed: _Ranges) -> Iterator[int]:
@@ -76,6 +78,15 @@ def _acknowledging(steps: Sequence[Step], index: int, offset: int) -> Iterator[i
             batches = (step.event.request or {})["batches"]
             if any(batch.first_offset <= offset <= batch.last_offset for batch in batches):
                 yield at
+
+
+def _dividing(steps: Sequence[Step], index: int, observed: _Ranges, computed: _Ranges) -> Iterator[int]:
+    """Yield who has acquired the first range that is in *observed* alone: it may have read less, or more."""
+    known = {(first, last) for first, last, *_ in computed}
+    for first, last, *_ in observed:
+        if (first, last) not in known:
+            yield from _acquiring(steps, range(index - 1, -1, -1), first)
+            return
 
 
 def _is_named(step: Step, offset: int) -> bool:

@@ -88,6 +88,11 @@ class Ways:
         while later < len(self._log.earliest_us) and self._log.earliest_us[later] <= self._step.at_us + EARLY_US:
             later += 1
             yield Way(likely, self.offset, self._likely(self.offset, later), later)
+        # It reads before it acquires: what is in the log by now may have come in between.
+        least = self._log.count_with(self._acquired[-1].last_offset) if self._acquired else 0
+        while visible > least and self._log.latest_us[visible - 1] >= self._step.earliest_us - LATE_US:
+            visible -= 1
+            yield Way(likely, self.offset, self._likely(self.offset, visible), visible)
 
     def _read(self, visible: int) -> Iterator[range]:
         """Yield what may have been read so that what was acquired was among it."""

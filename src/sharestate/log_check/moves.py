@@ -110,7 +110,8 @@ def other_orders(tip: Tip) -> Iterator[Order]:
             yield Order(tip.index, [blocked._replace(allowed=allowed)])
     yield from _without_queued(tip)
     yield from moved
-    yield from _other_ways(tip)
+    for at in range(tip.index, max(tip.index - MOST_BACK, 0) - 1, -1):
+        yield from _another_way(tip.steps, at, tip.index)
 
 
 def deciding_orders(tip: Tip) -> Iterator[Order]:
@@ -123,6 +124,8 @@ def deciding_orders(tip: Tip) -> Iterator[Order]:
         if at > index:
             yield from islice(_earlier(tip, at, least_us, LATE_US), MOST_DECIDING_PLACES)
             continue
+        if tip.mismatch.what == "write":
+            yield from _another_way(steps, at, index)
         yield from _later(steps, at, index)
         yield from _before(steps, at, index)
 
@@ -148,12 +151,10 @@ def _without_queued(tip: Tip) -> Iterator[Order]:
             yield Order(at, [step._replace(way=1) if step.what is What.OUTCOME else step for step in later])
 
 
-def _other_ways(tip: Tip) -> Iterator[Order]:
-    """Yield orders in which one of the last fetches has read something else, with the same answer."""
-    steps, index = tip.steps, tip.index
-    for at in range(index, max(index - MOST_BACK, 0) - 1, -1):
-        if steps[at].what is What.FETCH and steps[at].way < MOST_WAYS:
-            yield Order(at, [steps[at]._replace(way=steps[at].way + 1), *steps[at + 1 : index + 1]])
+def _another_way(steps: list[Step], at: int, index: int) -> Iterator[Order]:
+    """Yield the order in which a fetch has read something else, with the same answer."""
+    if steps[at].what is What.FETCH and steps[at].way < MOST_WAYS:
+        yield Order(at, [steps[at]._replace(way=steps[at].way + 1), *steps[at + 1 : index + 1]])
 
 
 def orders_with_a_move(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:

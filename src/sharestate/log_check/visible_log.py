@@ -26,6 +26,10 @@ class VisibleLog:
 
     Args:
         events: The events of kind ``log``, in order.
+
+    Attributes:
+        earliest_us: When each batch became visible at the earliest. [µs since 1970]
+        latest_us: When its producer was answered: it may well be visible by then. [µs since 1970]
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -38,6 +42,7 @@ class VisibleLog:
         self._events: list[Event] = []
         self._counts: list[int] = [0]
         self.earliest_us: list[int] = []
+        self.latest_us: list[int] = []
         for event in events:
             for batch in (event.request or {})["batches"]:
                 self._batches.append(batch)
@@ -45,6 +50,7 @@ class VisibleLog:
                 self._transactions.append(batch.record_batch)
                 self._stable.append(self._transactions.last_stable_offset)
                 self.earliest_us.append(event.at_us or 0)
+                self.latest_us.append(event.done_us or event.at_us or 0)
             self._until[event.seq] = len(self._batches)
             self._events.append(event)
             self._counts.append(len(self._batches))

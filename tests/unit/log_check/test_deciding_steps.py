@@ -110,3 +110,20 @@ def test_a_write_that_is_too_early_is_of_a_later_acknowledgement() -> None:
     found = deciding_steps(steps, 1, Mismatch("write", observed, None))
 
     assert [steps[at].event.member_id for at in found] == ["m2", "m5"]
+
+
+def test_a_write_that_divides_records_otherwise_depends_on_what_was_read_with_them() -> None:
+    """By the fetches that have acquired the first range that is another one, the nearest first."""
+    life = HandMadeLife()
+    life.fetches(10, 2, "m1", 1, (0, 3, 1))
+    life.fetches(20, 2, "m2", 1, (6, 9, 1))
+    life.fetches(30, 2, "m3", 1, (6, 7, 2))
+    life.fetches(40, 2, "m4", 1, (12, 15, 1))
+    life.acknowledges(50, 2, "m2", 2, (0, 15, 1), None)
+    steps = steps_of(life)
+    observed = {"state_batches": [[0, 3, 2, 1], [6, 9, 2, 1], [12, 15, 2, 1]]}
+    computed = {"state_batches": [[0, 3, 2, 1], [6, 6, 2, 1], [7, 9, 2, 1], [12, 12, 2, 1], [13, 15, 2, 1]]}
+
+    found = deciding_steps(steps, len(steps) - 1, Mismatch("write", observed, computed))
+
+    assert [steps[at].event.member_id for at in found] == ["m3", "m2"]

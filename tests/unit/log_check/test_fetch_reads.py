@@ -237,6 +237,40 @@ def test_a_fetch_that_has_read_what_a_replay_forgets_names_the_batches() -> None
     assert (request["fetch_offset"], [row.first_offset for row in request["batches"]]) == (0, [0, 4, 8])
 
 
+@pytest.mark.parametrize(("idle", "waits_ms"), [(3, 150), (60, 5)])
+def test_a_fetch_has_read_before_a_transaction_was_aborted(idle: int, waits_ms: int) -> None:
+    """
+    The write says much later that its records are one range: what was aborted after them was not read with them.
+
+    As on a broker of 4.4.0 under a high load, whose lines have the abort first.
+    """
+    life = HandMadeLife()
+    asks(life, isolation="read_committed")
+    life.reads(10, 100, 0)
+    for at_ms, batch in (
+        (12, AppendedBatch(0, 0, bytes=100)),
+        (12, AppendedBatch(1, 2, bytes=100)),
+        (12, AppendedBatch(3, 3, 7, transactional=True, bytes=100)),
+        (25, AppendedBatch(4, 4, 7, transactional=True, control="abort", bytes=100)),
+    ):
+        life.appends(at_ms, 0, 0)
+        asks(life, batches=(batch,))
+    life.fetches(22, 12, "m2", 1, (0, 0, 1))
+    asks(life, max_bytes=100)
+    life.fetches(23, 5, "m1", 1, (1, 2, 1))
+    asks(life, max_records=3)
+    life.fetches(35, 2, "m2", 2, (4, 4, 1))
+    for number in range(idle):
+        life.fetches(40 + number * waits_ms, 2, "m2", 3 + number)
+    at_ms = 40 + idle * waits_ms
+    life.acknowledges(at_ms, 2, "m1", 2, (1, 2, 1), None)
+    life.writes(at_ms + 1, 101, (0, 3), (1, 2, 2, 1))
+
+    report = checked(life).report
+
+    assert (report.verdict, report.explained.undecided_fetches) == (Verdict.EXPLAINED, 0)
+
+
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_lock_lasts_as_long_as_the_answer_of_the_fetch_says(partitions: int) -> None:
     """However many ways to read were tried: it expires after a second, and not after the 30 s that were configured."""

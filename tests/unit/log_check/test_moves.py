@@ -240,6 +240,17 @@ def test_all_steps_that_decide_are_tried() -> None:
     assert [1, 2, 0, 3] in orders
 
 
+def test_a_fetch_whose_records_a_write_divides_otherwise_has_read_something_else() -> None:
+    """However long before that was; and that is tried first."""
+    steps = [step(What.FETCH, "m1", acquired=(0, 3, 1)), *(fetch(f"m{number}") for number in range(2, MOST_BACK + 10))]
+    whole, divided = ({"state_batches": rows} for rows in ([[0, 3, 2, 1]], [[0, 1, 2, 1], [2, 3, 2, 1]]))
+
+    orders = deciding_orders(tip_of(steps, len(steps) - 1, Mismatch("write", whole, divided)))
+
+    place, others = next(orders)
+    assert (place, [each.way for each in others]) == (0, [1] + [0] * (len(steps) - 1))
+
+
 def test_each_of_the_last_fetches_may_have_read_something_else() -> None:
     """And before each of the last answers to writes locks may have expired, or not."""
     steps = [fetch("m1"), answered(0), fetch("m2"), answered(1), fetch("m3"), answered(2), fetch("m4")]

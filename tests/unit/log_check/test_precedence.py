@@ -16,7 +16,7 @@ from tests.support.hand_made_events import HandMadeLife
 from tests.support.timed_events import TimedEvents, lines
 
 RUNS = Path(__file__).parents[2] / "data" / "broker-log"
-HOT = {"k440-hot.jsonl.gz": (10, 4, 1_134_939), "k440-hot-2.jsonl.gz": (8, 1, 1_870_063)}
+HOT = {"k440-hot.jsonl.gz": (9, 4, 1_134_192), "k440-hot-2.jsonl.gz": (8, 1, 1_895_600)}
 """
 The first seconds of runs of 4.4.0: eight members without think time on one partition, four handler threads.
 
