@@ -171,7 +171,9 @@ class Connection:
         valid, errors = context.fetch_order(self._place)
         self.order = [partition.partition for partition in valid]
         records = {self._place.known(partition): len(ranges) for partition, ranges in fetched.acquired.items()}
-        # With all the records that it may have, a broker's fetch says nothing of the partitions that are left.
+        # With all the records that it may have, a broker's fetch says nothing of the partitions that are left. It says
+        # nothing at all where others fetch from each of them for so long as it may wait (DelayedShareFetch.onComplete).
+        says_nothing_of_others = any(records.values()) or not fetched.codes
         found = {
             **{partition: FetchedPartition(error_code=code) for partition, code in errors.items()},
             **{
@@ -179,7 +181,7 @@ class Connection:
                 for partition in records
                 if partition in valid
             },
-            **({} if any(records.values()) else dict.fromkeys(valid, FetchedPartition())),
+            **({} if says_nothing_of_others else dict.fromkeys(valid, FetchedPartition())),
         }
         answer = context.respond(found)
         assert {self._place.known(partition): code for partition, (code, _) in fetched.codes.items()} == {
