@@ -31,7 +31,7 @@ _OF_ONE_STEP: Final = {"_before", "_read"}
 """What begins anew with each step."""
 
 _NOT_UNDONE: Final = {"budget", "_is_shared", "kinds", "observed"}
-"""What was spent stays spent; a share partition that was saved is copied before it is changed; the rest is noted here."""
+"""What was spent stays spent; a share partition that was saved is copied before it is changed; what a test notes."""
 
 
 def shown(value: Any) -> Any:  # noqa: ANN401 - whatever a check is made of
