@@ -39,7 +39,7 @@ for process in processes:
     process.join()
 print(json.dumps([process.exitcode for process in processes]))
 """
-"""Calls a function of this module in several processes at a time: forks, as to begin anew takes longer than to write."""
+"""Calls a function in several processes at a time: forks, as to begin anew takes longer than to write."""
 
 
 def exit_codes(name: str, *calls: tuple[str | int, ...]) -> list[int]:
