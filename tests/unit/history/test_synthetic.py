@@ -14,7 +14,7 @@ from sharestate.history import Event, open_history
 from sharestate.history.synthetic import SyntheticHistory, generate_file, key_of, life
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def events() -> list[Event]:
     """A life of two thousand events."""
     return life(0, 2_000)
