@@ -148,11 +148,11 @@ def test_a_file_that_is_there_needs_no_directory(small: Path, tmp_path: Path, mo
     """`--out` writes to it where nothing else could be written; one that is only to be read is refused at once."""
     out = tmp_path / "out"
     out.touch()
-    monkeypatch.setattr(os, "access", lambda path, _: Path(path) == out)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or Path(path) == out)
     assert run("--configuration", small, "--profile", "kafka-4.3", "--out", out).exit_code == 1
     assert out.stat().st_size
 
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
     result = run("--configuration", small, "--profile", "kafka-4.3", "--out", out)
     assert (result.exit_code, result.output) == (2, f"Error: {out}: it cannot be written\n")
 
