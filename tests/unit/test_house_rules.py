@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import quantiles
+from typing import NamedTuple
 
 import pytest
 
@@ -72,15 +73,39 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = Function | ast.ClassDef
 
 
+class Facts(NamedTuple):
+    """What the rules ask of a file, which is parsed once: its tree is large."""
+
+    bodies: dict[str, int]
+    """The lines of each function's body less the docstring, by the function's line and name."""
+
+    classes: list[str]
+    """The names of its public classes."""
+
+    undocumented: list[str]
+    """The public names without a docstring; the module's is empty."""
+
+
 @cache
-def functions() -> dict[str, int]:
-    """Return where each function of the package is, and the lines of its body less the docstring."""
-    return {
-        f"{file.relative_to(PACKAGE)}:{node.lineno} {node.name}": body_lines(node)
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, Function)
-    }
+def facts(file: Path) -> Facts:
+    """Return what the rules ask of a file of the package."""
+    module = ast.parse(file.read_text())
+    named = [*named_in(module)]
+    documented: list[ast.Module | Documented] = [module, *public_names(module)]
+    return Facts(
+        {f"{node.lineno} {node.name}": body_lines(node) for node in named if isinstance(node, Function)},
+        [node.name for node in named if isinstance(node, ast.ClassDef) and not node.name.startswith("_")],
+        [getattr(node, "name", "") for node in documented if not ast.get_docstring(node)],
+    )
+
+
+def named_in(node: ast.AST) -> Iterator[Documented]:
+    """Yield the classes and functions in *node*, also those inside others; expressions have none."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+            if isinstance(child, Documented):
+                yield child
+            yield from named_in(child)
 
 
 def body_lines(function: Function) -> int:
@@ -112,20 +137,19 @@ def test_a_file_has_at_most_600_lines() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
 def test_every_public_name_has_a_docstring(file: Path) -> None:
     """Every module, and every public class, function and method in it, has a docstring."""
-    module = ast.parse(file.read_text())
-
-    assert ast.get_docstring(module)
-    assert [node.name for node in public_names(module) if not ast.get_docstring(node)] == []
+    assert facts(file).undocumented == []
 
 
 def test_no_function_body_is_longer_than_60_lines() -> None:
     """A function body, its docstring aside, has at most 60 lines."""
-    assert {where: lines for where, lines in functions().items() if lines > 60} == {}
+    bodies = {str(file.relative_to(PACKAGE)): facts(file).bodies for file in FILES}
+
+    assert {(file, where) for file, there in bodies.items() for where, lines in there.items() if lines > 60} == set()
 
 
 def test_most_function_bodies_are_short() -> None:
     """Nine in ten function bodies have no more than 30 lines."""
-    *_, nine_in_ten = quantiles(functions().values(), n=10)
+    *_, nine_in_ten = quantiles((lines for file in FILES for lines in facts(file).bodies.values()), n=10)
 
     assert nine_in_ten <= 30
 
@@ -140,11 +164,6 @@ def test_a_small_file_has_a_reason() -> None:
 
 def test_no_two_public_classes_have_the_same_name() -> None:
     """A name stands for one thing in the whole package, but for those that say why not."""
-    names = Counter(
-        node.name
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
+    names = Counter(name for file in FILES for name in facts(file).classes)
 
     assert {name for name, count in names.items() if count > 1} == set(SAME_NAMES)
