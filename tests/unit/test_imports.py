@@ -110,6 +110,23 @@ def test_conversations_of_groups_are_loaded_by_their_first_use() -> None:
     assert not {name for name in loaded if name.startswith("sharestate.broker.groups")}
 
 
+def test_commands_are_listed_without_being_loaded() -> None:
+    """In the help of all, and to a shell that completes the name of one."""
+    use = """
+from sharestate.cli.commands import sharestate
+context = sharestate.make_context("sharestate", [], resilient_parsing=True)
+assert [item.value for item in sharestate.shell_complete(context, "st")] == ["state"]
+assert "__share_group_state" in sharestate.get_help(context)
+"""
+    loaded = new_modules(use)
+
+    assert {name for name in loaded if name.startswith("sharestate.cli.")} == {
+        "sharestate.cli.commands",
+        "sharestate.cli.exits",
+        "sharestate.cli.signals",
+    }
+
+
 def test_names_are_found_in_every_way() -> None:
     """By a star, by `dir`, and modules of the package too, as if all had been loaded at once."""
     command = """
