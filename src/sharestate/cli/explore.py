@@ -48,7 +48,7 @@ _SMALL: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 2)), member
 """What is explored unless a file says otherwise: a minute's worth."""
 
 
-@click.command("explore", short_help="Look at every state of a small share group.")
+@click.command("explore")
 @profile_option
 @click.option(
     "--configuration",
