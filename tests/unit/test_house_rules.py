@@ -36,7 +36,6 @@ SMALL = {
     "simulate/agenda.py": "the time of a simulation, which its broker and its members share",
     "spark/largest_partition.py": "one judgement for the job and the command, which has to begin without Spark",
     "spark/workers.py": "what all jobs do to a session before they begin, so it belongs to none of them",
-    "testing/generator/randomness.py": "the one thing in the generator that knows nothing of share partitions",
     "broker/groups/settings.py": "what an administrator sets, which every other module of the coordinator reads",
     "testing/groups/settings.py": "what the model, the events and the machine are all given, so it is none of theirs",
     "testing/search/guardian.py": "a program of its own, which imports nothing of the package to start quickly",

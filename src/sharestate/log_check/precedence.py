@@ -180,12 +180,15 @@ class _Life:
     def _order_heads(self) -> None:
         """Order writes by the start offset that each of them names: the records before it were finished."""
         known, seen = self._known, self._seen
-        begin = None
+        begin, below = None, 0
+        in_flight_until = -1  # the number of the last write of a record below the SPSO, which holds that back (B6)
         ends: set[tuple[int | None, int]] = set()
         for write, request in seen.writes.items():
             start = request["start_offset"]
+            in_flight_until = max((in_flight_until, *map(seen.in_flight_until, seen.runs(below, start - 1))))
+            below = max(below, start)
             holding = seen.finished.get(start, write)
-            if holding != write:
+            if holding != write > in_flight_until:
                 known.put(seen.issued(write), seen.answered.get(holding))
             for run in seen.runs(start if begin is None else begin, start - 1):
                 if seen.finished.get(run, write) < write:

@@ -112,6 +112,13 @@ class SeenRecords:
         """Return the step after which the SPSO may pass a run; None if that is not seen."""
         return self.answered.get(self.finished[run]) if run in self.finished else None
 
+    def in_flight_until(self, run: int) -> int:
+        """Return the last write of a run, a number beyond them all if its acquisition is the last that was seen."""
+        last = self.changes[run][-1] if run in self.changes else None
+        if last is None:
+            return -1
+        return last.number if last.is_written else MAX_INT64
+
     # ---- how that is found
 
     def _run_begins(self) -> list[int]:

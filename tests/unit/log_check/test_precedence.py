@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from sharestate.history import Header, Order
 from sharestate.log_check import Verdict, verify
 from sharestate.log_check.budget import Budget
 from sharestate.log_check.precedence import in_order
 from sharestate.log_check.schedule import What, schedule
+from sharestate.log_check.verify import check_partition
 from sharestate.values.acknowledgements import AcknowledgementBatch
 from tests.support.broker_logs import noted
 from tests.support.hand_made_events import HandMadeLife
@@ -221,3 +223,30 @@ def test_what_overlaps_on_a_hot_partition_is_explained(name: str) -> None:
     for what in ("fetches_with_records", "codes", "writes"):
         assert getattr(report.explained, what) == getattr(report.observed, what) > 90
     assert (report.moves, report.explained.undecided_fetches, budgets[0].spent) == HOT[name]
+
+
+def test_a_record_below_the_spso_holds_it_back_until_it_is_archived() -> None:
+    """
+    A fetch acquires a batch that begins below the SPSO (B6), and what is above it is accepted: the SPSO stays.
+
+    The write that archives it names the same SPSO after that, as its member's session ends: on a broker of 4.4.0.
+    """
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    for batch in ((0, 9), (10, 17), (18, 19)):
+        life.appends(12, *batch)
+    life.fetches(20, 2, "m1", 1, (0, 9, 1))
+    life.events[-1] = life.events[-1]._replace(request={**(life.events[-1].request or {}), "max_records": 10})
+    life.deletes(40, 11)
+    life.fetches(50, 2, "m2", 1, (10, 19, 1))
+    life.acknowledges(80, 3, "m2", 2, (10, 19, 1), None)
+    life.writes(81, 101, (11, 9), *((offset, offset, 2, 1) for offset in range(11, 20)))
+    life.fetches(112, 2, "m2", 3)
+    life.loses(115, "m2")
+    life.writes(180, 102, (11, 9), (10, 10, 4, 1))
+
+    report = check_partition(
+        life.events[0].key, [*enumerate(life.events, 2)], "history.jsonl", Header(order=Order.ARRIVAL)
+    ).report
+
+    assert (report.verdict, report.moves) == (Verdict.EXPLAINED, 0)
