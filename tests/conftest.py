@@ -10,7 +10,7 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -42,8 +42,22 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     return SkippedDirectory.from_parent(parent, path=path) if path == SPARK and missing() else None
 
 
-def pytest_configure() -> None:
+class WhereExamplesAre:
+    """What has doctest look for examples only in files that have some; a plugin, as a conftest has no say in `src`."""
+
+    @staticmethod
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        """Leave out the others, of which doctest would import each and walk over all that it defines."""
+        collectors = yield
+        if file_path.suffix != ".py" or b">>> " in file_path.read_bytes():
+            return collectors
+        return [each for each in collectors if type(each) is pytest.Module]
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Have commands that tests start interrupted by Ctrl-C, also where a shell has started pytest in the background."""
+    config.pluginmanager.register(WhereExamplesAre())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # which commands would inherit
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -53,13 +67,12 @@ def pytest_collection() -> Iterator[None]:
     """
     Spare the garbage collector what lives as long as the run, modules and thousands of tests.
 
-    While they are made, nothing is garbage, and to look for it takes a quarter of the CPU; later a tenth.
+    While they are made, next to nothing is garbage, and to look for it takes a quarter of the CPU; later a tenth.
     """
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.set_threshold(10_000)
         gc.enable()

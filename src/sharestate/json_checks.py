@@ -86,7 +86,7 @@ def list_of(check: Check[T]) -> Check[tuple[T, ...]]:
     """Return the check for a list of any length, each item of which *check* takes."""
 
     def check_all(value: Json, path: str) -> tuple[T, ...]:
-        return tuple(check(item, f"{path}[{index}]") for index, item in enumerate(a_list(value, path)))
+        return tuple([check(item, f"{path}[{index}]") for index, item in enumerate(a_list(value, path))])
 
     return check_all
 
@@ -94,12 +94,13 @@ def list_of(check: Check[T]) -> Check[tuple[T, ...]]:
 def row(*checks: Check[Any], make: Callable[..., T], required: int | None = None) -> Check[T]:
     """Return the check for a list with one item for each of *checks*, of which the first *required* must be there."""
     least = len(checks) if required is None else required
+    placed = [(check, f"[{place}]") for place, check in enumerate(checks)]
 
     def check(value: Json, path: str) -> T:
         items = a_list(value, path)
         if not least <= len(items) <= len(checks):
             refuse(f"a list of {least}" + (f" to {len(checks)}" * (least < len(checks))), value, path)
-        return make(*(each(item, f"{path}[{i}]") for i, (each, item) in enumerate(zip(checks, items, strict=False))))
+        return make(*[each(item, path + place) for (each, place), item in zip(placed, items, strict=False)])
 
     return check
 

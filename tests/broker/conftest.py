@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
-        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+        if isinstance(item, pytest.Function) and item.nodeid.startswith("tests/broker/"):
             given = item.callspec.params.values() if hasattr(item, "callspec") else ()
             release = next((release for release in RELEASES if release in given), "")
             shared = "broker" if "broker" in item.fixturenames else item.path.name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.nodeid.startswith("tests/clients/"):
             given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
             item.add_marker(pytest.mark.xdist_group(str(given.get("target", item.path.name))))
 

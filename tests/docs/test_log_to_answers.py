@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from doctest import ELLIPSIS, OutputChecker
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -337,16 +338,27 @@ def test_each_row_of_the_table_is_tried() -> None:
     assert unknowns().keys() == SAID.keys() | WITHOUT_MESSAGE
 
 
+@pytest.fixture(scope="module")
+def printed_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Change, str], str]:
+    """Return what is printed of a run whose files are changed; several rows have the same."""
+
+    @cache
+    def printed(source: str, change: Change, options: str) -> str:
+        place = tmp_path_factory.mktemp(source)
+        lay_out(source, place)
+        change(place)
+        with contextlib.chdir(place):
+            return asked(place, options)
+
+    return printed
+
+
 @pytest.mark.parametrize("what", SAID)
-def test_what_cannot_be_known_is_said(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_known_is_said(what: str, printed_of: Callable[[str, Change, str], str]) -> None:
     """The import or the check prints each message of the row."""
-    source, change, options = SAID[what]
-    lay_out(source, tmp_path)
-    change(tmp_path)
-    monkeypatch.chdir(tmp_path)
     messages = [each for each in re.findall(r"`([^`]+)`", unknowns()[what]) if " " in each]
 
-    printed = asked(tmp_path, options)
+    printed = printed_of(*SAID[what])
 
     assert messages
     for message in messages:

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from sharestate.audit import AuditSettings, audit
+from tests.fuzz.in_memory import DIRECTORY
 from tests.fuzz.mutations import damaged, damaged_json
-from tests.fuzz.request_logs import MEMORY
 
 DATA: Final = Path(__file__).parents[1] / "data" / "audit"
 
@@ -48,7 +48,7 @@ def damaged_file(random: Random, some: Sequence[bytes]) -> bytes:
 
 def judge(data: bytes) -> None:
     """Judge a file, and write down what is found out."""
-    with TemporaryDirectory(dir=MEMORY) as directory:
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
         path = Path(directory, "c.jsonl")
         path.write_bytes(data)
         judged = audit([path], AuditSettings(record_lock_duration_ms=1500, delivery_count_limit=5, kafka="4.3"))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from base64 import b64decode
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -64,19 +63,18 @@ from sharestate.segments import LogReader
 from sharestate.simulate import Empirical, Load, RecordedArrival
 from sharestate.state_topic import StateTopic, StateTopicFile, decoded_form
 from sharestate.testing import InProcessServer, converse, seeded
-from sharestate.testing.explore import (
-    ExplorationFileError,
-)
+from sharestate.testing.explore import ExplorationFileError
 from sharestate.testing.search import read_divergences
 from sharestate.testing.search.tally import SearchTally, tally_of
 from tests.fuzz import client_operations, client_requests, explorations, request_logs, vectors
+from tests.fuzz.in_memory import DIRECTORY, file_of
 from tests.fuzz.mutations import damaged, damaged_batches, damaged_json, random_bytes
 from tests.support import group_data
 from tests.support.old_state_files import of_version_1
 from tests.support.parquet_bombs import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from sharestate.history import Event
 
@@ -180,7 +178,7 @@ def _letters() -> list[bytes]:
 
 
 def _read_letters(data: bytes) -> None:
-    with _in_memory(data) as file:
+    with file_of(data) as file:
         contents = read_contents(LetterFiles([LetterFile("dlq.sorters", file)]))
         analysis = analyze_letters("dlq.sorters", contents)
         assert sum(analysis.patterns.by_pattern().values()) == analysis.records
@@ -196,16 +194,8 @@ def _segments() -> list[bytes]:
     return [(SEGMENTS / name).read_bytes() for name in names]
 
 
-@contextmanager
-def _in_memory(data: bytes) -> Iterator[str]:
-    """Yield a file in memory: some file systems write one to the disk when it is written anew, which takes long."""
-    with os.fdopen(os.memfd_create("input"), "wb", buffering=0) as file:
-        file.write(data)
-        yield f"/proc/self/fd/{file.fileno()}"
-
-
 def _read_segment(data: bytes) -> None:
-    with _in_memory(data) as path:
+    with file_of(data) as path:
         reader, size = LogReader(path), 0
         for batch in reader:
             assert batch.byte_offset == size
@@ -287,7 +277,7 @@ def _damaged_lines(random: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def _read_history(data: bytes) -> None:
-    with _in_memory(data) as path:
+    with file_of(data) as path:
         for _ in replay_events(JsonHistory(path), ReplaySettings()):
             pass
 
@@ -301,7 +291,7 @@ def _parquet() -> list[bytes]:
 
 
 def _read_parquet(data: bytes) -> None:
-    with _in_memory(data) as path:
+    with file_of(data) as path:
         for _ in replay_events(ParquetHistory(path), ReplaySettings()):
             pass
 
@@ -360,8 +350,8 @@ def _traces() -> list[bytes]:
 
 
 def _read_trace(data: bytes) -> None:
-    with _in_memory(data) as path:
-        replay(Path(path), KAFKA_4_3, Level.OBSERVABLE)
+    with file_of(data) as path:
+        replay(path, KAFKA_4_3, Level.OBSERVABLE)
 
 
 def _known_differences() -> list[bytes]:
@@ -369,8 +359,8 @@ def _known_differences() -> list[bytes]:
 
 
 def _read_known_differences(data: bytes) -> None:
-    with _in_memory(data) as path:
-        read_known_differences(Path(path))
+    with file_of(data) as path:
+        read_known_differences(path)
 
 
 # ---- `sharestate simulate`
@@ -385,8 +375,8 @@ def _loads() -> list[bytes]:
 
 
 def _read_load(data: bytes) -> None:
-    with _in_memory(data) as path:
-        load = Load.read(Path(path))
+    with file_of(data) as path:
+        load = Load.read(path)
     assert Load.from_json(load.to_json()) == load
 
 
@@ -399,8 +389,8 @@ def _divergences() -> list[bytes]:
 
 
 def _read_divergences(data: bytes) -> None:
-    with _in_memory(data) as path:
-        read_divergences(Path(path))
+    with file_of(data) as path:
+        read_divergences(path)
 
 
 @cache
@@ -455,7 +445,7 @@ def _damaged_properties(random: Random, samples: Sequence[bytes]) -> bytes:
 
 
 def _read_properties(data: bytes) -> None:
-    with _in_memory(data) as path:
+    with file_of(data) as path:
         read_properties(path)
 
 
@@ -473,7 +463,7 @@ _USER_VERSION: Final = slice(60, 64)
 
 
 def _state_files() -> list[bytes]:
-    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
         path, old = Path(directory, "state.db"), Path(directory, "old.db")
         log = SqliteLog(path)
         with log.transaction():
@@ -485,7 +475,7 @@ def _state_files() -> list[bytes]:
 
 def _read_state_file(data: bytes) -> None:
     """Open a file and write to it: what has a checksum is what was stored."""
-    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
         path = Path(directory, "state.db")
         path.write_bytes(data)
         log = SqliteLog(path)
@@ -507,7 +497,7 @@ def _checkpoints() -> list[bytes]:
     follower.wanted({number: range(10**6) for number in range(3)})
     for logged in StateTopicFile(SEGMENTS / "state.jsonl"):
         follower.add(logged)
-    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
         with Checkpoint(path := Path(directory, "checkpoint.db")) as checkpoint:
             checkpoint.save(follower)
         return [path.read_bytes()]
@@ -515,7 +505,7 @@ def _checkpoints() -> list[bytes]:
 
 def _read_checkpoint(data: bytes) -> None:
     """Open a file, go on from it, and save that."""
-    with TemporaryDirectory(dir=request_logs.MEMORY) as directory:
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
         path = Path(directory, "checkpoint.db")
         path.write_bytes(data)
         with Checkpoint(path) as checkpoint:

@@ -12,6 +12,7 @@ from sharestate import KAFKA_4_4, RecordBatch
 from sharestate.cli.explore_server import response
 from sharestate.errors import ShareStateError
 from sharestate.testing.explore import Bounds, Configuration, Exploration, explore, read_exploration, write_exploration
+from tests.fuzz.in_memory import file_of
 
 _EXPLORED: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 1)), failures=1, failovers=1)
 
@@ -47,9 +48,7 @@ def files() -> list[bytes]:
 
 def read_file(data: bytes) -> None:
     """Read *data* as such a file."""
-    with TemporaryDirectory() as directory:
-        file = Path(directory, "explored.jsonl")
-        file.write_bytes(data)
+    with file_of(data) as file:
         exploration = read_exploration(file)
     assert exploration.states == len(exploration.digests)
 

@@ -13,6 +13,7 @@ from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicL
 from sharestate.broker_log.request_fields import APIS
 from sharestate.history import Header, Order, create_history, open_history
 from sharestate.log_check import verify
+from tests.fuzz.in_memory import DIRECTORY
 from tests.fuzz.mutations import change_json, damaged
 from tests.support.broker_logs import RUN, lines
 
@@ -25,10 +26,6 @@ _MOST: Final = 20
 
 _NUMBERS: Final = (float("nan"), float("inf"), 1e308, -(2**63), 2**31, True)
 """Numbers that JSON has, as Python writes it, and requests have not."""
-
-_SHARED: Final = Path("/dev/shm")  # noqa: S108 - many small files, which nobody else looks for
-MEMORY: Final = _SHARED if _SHARED.is_dir() else None
-"""A directory in memory, if there is one."""
 
 _TIME: Final = "2026-11-22T04:35:43.6Z"
 
@@ -108,7 +105,7 @@ def import_log(data: bytes) -> None:
         RequestLogError: A line is broken, which is passed over; or there is no request.
     """
     broken: list[RequestLogError] = []
-    with TemporaryDirectory(dir=MEMORY) as directory:
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
         path, history = Path(directory, "request.log"), Path(directory, "history.jsonl")
         path.write_bytes(data)
         events = LogImport(

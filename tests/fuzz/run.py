@@ -76,8 +76,10 @@ def failures(
     """
     decoder = DECODERS[name]
     samples = decoder.samples()
+    random = Random()  # noqa: S311 - a replayable choice
     for number in numbers:
-        data = decoder.input(samples, Random(f"{seed}/{name}/{number}"))  # noqa: S311 - a replayable choice
+        random.seed(f"{seed}/{name}/{number}")
+        data = decoder.input(samples, random)
         tell(data)
         if failed := failure(name, data):
             yield failed

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from sharestate import conformance
+from tests.fuzz.in_memory import file_of
 
 SHIPPED: Final = Path(conformance.__file__).parent
 
@@ -27,23 +25,16 @@ def scripts() -> list[bytes]:
 
 def read(data: bytes) -> None:
     """Read *data* as vectors, from memory."""
-    with _file(data) as path:
+    with file_of(data) as path:
         conformance.read_vectors(path)
 
 
 def read_scripts(data: bytes) -> None:
     """Read *data* as scripts, from memory."""
-    with _file(data) as path:
+    with file_of(data) as path:
         conformance.read_scripts(path)
 
 
 def _beginning(name: str) -> list[bytes]:
     with gzip.open(SHIPPED / name) as lines:
         return [b"".join(islice(lines, 4))]
-
-
-@contextmanager
-def _file(data: bytes) -> Iterator[Path]:
-    with os.fdopen(os.memfd_create("lines"), "wb", buffering=0) as file:
-        file.write(data)
-        yield Path(f"/proc/self/fd/{file.fileno()}")

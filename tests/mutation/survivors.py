@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -40,8 +41,8 @@ class Survivor:
         file = SOURCE / self.module
         if not file.is_file():
             return False
-        module = ast.parse(file.read_text())
-        lines = enumerate(file.read_text().splitlines(), start=1)
+        text = file.read_text()
+        module, lines = _parsed(text), enumerate(text.splitlines(), start=1)
         return any(line.strip() == self.line and definition(module, at) == self.definition for at, line in lines)
 
 
@@ -53,6 +54,12 @@ def survivors(file: Path = FILE) -> tuple[Survivor, ...]:
         for entry in entries
         for change in (entry.pop("changes") if "changes" in entry else [entry.pop("change")])
     )
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> ast.Module:
+    """Return the tree of a source; most survivors follow another one of the same source."""
+    return ast.parse(text)
 
 
 def definition(module: ast.Module, line: int) -> str:

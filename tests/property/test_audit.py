@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from random import Random
 
 import pytest
 
 from sharestate.audit import Guarantee, View, audit
-from tests.support.audited_clients import Lines, RandomClients, log_of
+from tests.support.audited_clients import lines_of, log_of
 from tests.support.falsified_operations import FALSIFICATIONS, Falsify
 
 SEEDS = range(6)
@@ -24,12 +23,6 @@ NEEDS_MORE = {
     Guarantee.ONLY_OWNER_MAY_ACKNOWLEDGE,
 }
 """What a fault hides sometimes: records may have been delivered unseen, counts fall back, and locks end."""
-
-
-@lru_cache(maxsize=64)
-def lines_of(seed: int, *, skew_ms: int = 0, has_faults: bool = True) -> Lines:
-    """Return what clients wrote down; a run takes a third of a second, and is the same each time."""
-    return RandomClients(seed, skew_ms=skew_ms, has_faults=has_faults).run()
 
 
 @pytest.mark.parametrize("seed", MORE_SEEDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ from sharestate.testing import (
     seeded,
 )
 from sharestate.testing.protocol.record_oracle import RecordOracle
-from sharestate.testing.search import by_record
 from sharestate.testing.search.library import given
 from tests.support.failover_runs import seeds
+from tests.support.single_records import all_judged
 
 TOP = Path(__file__).parents[2]
 
@@ -47,14 +46,6 @@ def judged(seed: int, profile: Profile, mix: Mix) -> list[Exchange]:
     return observe(seeded(seed, mix_for(profile, mix)), InProcessServer(profile), [RecordOracle(profile)])
 
 
-def all_judged(seeds: Iterable[int], server: InProcessServer, mix: Mix = ORDINARY) -> None:
-    """Judge *server* by the rules of Kafka 4.4 without its bugs."""
-    profile = KAFKA_4_4.healed
-    for seed in seeds:
-        observe(seeded(seed, mix_for(profile, mix)), server, [RecordOracle(profile)])
-        observe(by_record(seed, mix), server, [RecordOracle(profile)])
-
-
 @pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_the_library_does_what_the_model_of_single_records_says(profile: Profile, mix: str) -> None:
@@ -70,7 +61,7 @@ def test_an_old_rule_in_the_library_is_found(plant: str) -> None:
         f"from tests.planted.rules.{plant} import plant; plant()\n"
         "from sharestate import KAFKA_4_4\n"
         "from sharestate.testing import InProcessServer\n"
-        "from tests.property.test_record_oracle import all_judged\n"
+        "from tests.support.single_records import all_judged\n"
         "all_judged(range(100), InProcessServer(KAFKA_4_4.healed))"
     )
     ended = subprocess.run([sys.executable, "-c", program], cwd=TOP, capture_output=True, text=True, check=False)

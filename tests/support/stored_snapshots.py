@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -41,6 +42,19 @@ def stored(file: Path) -> dict[str, Any]:
     held: dict[str, Any] = json.loads(file.read_text())
     assert held["stored_snapshot"] == 1
     return held
+
+
+@cache
+def line_of(file: Path) -> str:
+    """Return the snapshot in *file*, in JSON."""
+    line: str = stored(file)["snapshot"]
+    return line
+
+
+@cache
+def snapshot_in(file: Path) -> Any:  # noqa: ANN401 - JSON
+    """Return the snapshot in *file*, to be looked at: it is the same one each time."""
+    return json.loads(line_of(file))
 
 
 def restored(line: str) -> SharePartition:
@@ -93,11 +107,11 @@ class SnapshotPlace(NamedTuple):
 
     def value(self) -> Any:  # noqa: ANN401 - JSON
         """Return what stands there."""
-        return reach(json.loads(stored(self.file)["snapshot"]), self.way)
+        return reach(snapshot_in(self.file), self.way)
 
     def spoiled(self, change: Callable[[Any, Any], None]) -> str:
         """Return the snapshot after *change* of what holds the value, given the last step."""
-        snapshot = json.loads(stored(self.file)["snapshot"])
+        snapshot = json.loads(line_of(self.file))
         change(reach(snapshot, self.way[:-1]), self.way[-1])
         return json.dumps(snapshot)
 

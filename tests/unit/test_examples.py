@@ -57,14 +57,29 @@ def test_the_dead_letters_end_well() -> None:
     ]
 
 
-@pytest.mark.parametrize(("script", "count"), [("test_your_consumer.py", 5), ("test_with_kio.py", 2)])
-def test_the_tests_of_clients_pass(script: str, count: int) -> None:
-    """With the plugin for pytest, in a process of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "sharestate.broker.pytest_plugin", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    result = subprocess.run([*command, EXAMPLES / script], capture_output=True, text=True, check=False, env=environment)
+CLIENTS = {"test_your_consumer.py": 5, "test_with_kio.py": 2}
+"""The tests of clients, and how many each file has."""
 
-    assert result.stdout.splitlines()[-1].startswith(f"{count} passed"), result.stdout
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[str]:
+    """The summary of a run of them, with the plugin for pytest, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "sharestate.broker.pytest_plugin"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    files = [EXAMPLES / script for script in CLIENTS]
+    result = subprocess.run(
+        [*command, "-p", "no:cacheprovider", *files], capture_output=True, text=True, check=False, env=environment
+    )
+    _, _, summary = result.stdout.partition("short test summary info")
+    return summary.splitlines()
+
+
+@pytest.mark.parametrize(("script", "count"), CLIENTS.items())
+def test_the_tests_of_clients_pass(script: str, count: int, outcomes: list[str]) -> None:
+    """Each of them, and there are as many as there should be."""
+    ended = [line.partition(" ")[0] for line in outcomes if f"{script}::" in line]
+
+    assert ended == ["PASSED"] * count, outcomes
 
 
 def test_partitions_share_the_most_records_of_a_fetch() -> None:

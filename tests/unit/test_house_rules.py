@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from statistics import quantiles
+from typing import NamedTuple
 
 import pytest
 
@@ -72,15 +73,36 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = Function | ast.ClassDef
 
 
+class Names(NamedTuple):
+    """
+    What a file of the package has.
+
+    Attributes:
+        bodies: Where each function is, and the lines of its body less the docstring.
+        classes: The public classes, wherever they are.
+        undocumented: The public names without a docstring, and the file itself if it has none.
+    """
+
+    bodies: dict[str, int]
+    classes: list[str]
+    undocumented: list[str]
+
+
 @cache
+def names(file: Path) -> Names:
+    """Return what *file* has; it is parsed once for all tests."""
+    module = ast.parse(file.read_text())
+    where, nodes = str(file.relative_to(PACKAGE)), [*ast.walk(module)]
+    return Names(
+        {f"{where}:{node.lineno} {node.name}": body_lines(node) for node in nodes if isinstance(node, Function)},
+        [node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_")],
+        [getattr(node, "name", where) for node in (module, *public_names(module)) if not ast.get_docstring(node)],
+    )
+
+
 def functions() -> dict[str, int]:
     """Return where each function of the package is, and the lines of its body less the docstring."""
-    return {
-        f"{file.relative_to(PACKAGE)}:{node.lineno} {node.name}": body_lines(node)
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, Function)
-    }
+    return {where: lines for file in FILES for where, lines in names(file).bodies.items()}
 
 
 def body_lines(function: Function) -> int:
@@ -112,10 +134,7 @@ def test_a_file_has_at_most_600_lines() -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
 def test_every_public_name_has_a_docstring(file: Path) -> None:
     """Every module, and every public class, function and method in it, has a docstring."""
-    module = ast.parse(file.read_text())
-
-    assert ast.get_docstring(module)
-    assert [node.name for node in public_names(module) if not ast.get_docstring(node)] == []
+    assert names(file).undocumented == []
 
 
 def test_no_function_body_is_longer_than_60_lines() -> None:
@@ -140,11 +159,6 @@ def test_a_small_file_has_a_reason() -> None:
 
 def test_no_two_public_classes_have_the_same_name() -> None:
     """A name stands for one thing in the whole package, but for those that say why not."""
-    names = Counter(
-        node.name
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
+    classes = Counter(name for file in FILES for name in names(file).classes)
 
-    assert {name for name, count in names.items() if count > 1} == set(SAME_NAMES)
+    assert {name for name, count in classes.items() if count > 1} == set(SAME_NAMES)

@@ -45,9 +45,18 @@ def test_nothing_is_loaded_before_a_name_is_used() -> None:
     assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == {"sharestate"}
 
 
+def what_may_import(text: str) -> Iterator[ast.AST]:
+    """Yield the statements of a module, and its expressions too where one imports a module by its name."""
+    kinds = ast.AST if "import_module" in text else ast.stmt | ast.excepthandler | ast.match_case
+    nodes: list[ast.AST] = [ast.parse(text)]
+    for node in nodes:
+        yield node
+        nodes += (child for child in ast.iter_child_nodes(node) if isinstance(child, kinds))
+
+
 def imports_of(file: Path) -> Iterator[str]:
     """Yield the modules of the package that *file* imports: for annotations, in functions or by a name too."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in what_may_import(file.read_text()):
         match node:
             case ast.Import(names):
                 yield from (alias.name for alias in names)
@@ -99,6 +108,23 @@ def test_conversations_of_groups_are_loaded_by_their_first_use() -> None:
 
     assert "sharestate.conversation.server" in loaded
     assert not {name for name in loaded if name.startswith("sharestate.broker.groups")}
+
+
+def test_commands_are_listed_without_being_loaded() -> None:
+    """In the help of all, and to a shell that completes the name of one."""
+    use = """
+from sharestate.cli.commands import sharestate
+context = sharestate.make_context("sharestate", [], resilient_parsing=True)
+assert [item.value for item in sharestate.shell_complete(context, "st")] == ["state"]
+assert "__share_group_state" in sharestate.get_help(context)
+"""
+    loaded = new_modules(use)
+
+    assert {name for name in loaded if name.startswith("sharestate.cli.")} == {
+        "sharestate.cli.commands",
+        "sharestate.cli.exits",
+        "sharestate.cli.signals",
+    }
 
 
 def test_names_are_found_in_every_way() -> None:

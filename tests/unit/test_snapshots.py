@@ -37,6 +37,7 @@ from tests.support.stored_snapshots import (
     reach,
     refused_at,
     restored,
+    snapshot_in,
     stored,
 )
 
@@ -121,7 +122,7 @@ def places(file: Path) -> Iterator[SnapshotPlace]:
             yield SnapshotPlace(file, (*way, step))
             yield from inside(value[step], (*way, step))
 
-    yield from inside(json.loads(stored(file)["snapshot"]), ())
+    yield from inside(snapshot_in(file), ())
 
 
 PLACES: Final = [place for file in STORED for place in places(file)]
@@ -212,7 +213,7 @@ def test_an_unknown_member_is_refused_by_its_path(file: Path) -> None:
         SnapshotPlace(file, ("nonsense",)),
         *(SnapshotPlace(file, (*p.way, "nonsense")) for p in places(file)),
     ]:
-        if isinstance(reach(json.loads(stored(file)["snapshot"]), place.way[:-1]), dict):
+        if isinstance(reach(snapshot_in(file), place.way[:-1]), dict):
             assert refused_at(place.replaced(1)) == place.path
 
 

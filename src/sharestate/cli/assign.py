@@ -38,7 +38,7 @@ def _order(_context: click.Context, _parameter: click.Parameter, name: str) -> A
     return AssignmentOrder(name)
 
 
-@click.command("assign", short_help="Assign partitions to members of a group.")
+@click.command("assign")
 @click.option(
     "--order",
     type=click.Choice([order.value for order in AssignmentOrder]),

@@ -103,7 +103,7 @@ def audit_options(command: Callable[..., None]) -> Callable[..., None]:
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
-@click.command("audit", short_help="Judge what clients wrote down.")
+@click.command("audit")
 @audit_options
 @click.argument(
     "logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)

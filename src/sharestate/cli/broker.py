@@ -42,7 +42,7 @@ def _settings(_context: click.Context, _parameter: click.Parameter, given: tuple
     return settings
 
 
-@click.command("broker", short_help="Be a broker for tests of share groups.")
+@click.command("broker")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; one that is free without it.")
 @any_profile_option
 @click.option(

@@ -39,7 +39,7 @@ _SHOWN_BROKEN: Final = 10
 """How many broken lines are shown. [lines]"""
 
 
-@click.group("log", short_help="Ask a broker's request log what happened.")
+@click.group("log")
 def log_group() -> None:
     """
     Ask a broker's request log what happened to share partitions, and why.

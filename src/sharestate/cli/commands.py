@@ -18,25 +18,25 @@ from sharestate.cli.signals import ending_at_once
 from sharestate.partition import is_compiled
 
 _PLACES: Final = {
-    "assign": ("assign", "assign_command"),
-    "audit": ("audit", "audit_command"),
-    "broker": ("broker", "broker_command"),
-    "compare": ("compare", "compare_command"),
-    "conform": ("conform", "conform_command"),
-    "dead-letters": ("dead_letters", "dead_letters_command"),
-    "diagnose": ("diagnose", "diagnose_command"),
-    "explore": ("explore", "explore_command"),
-    "history": ("history", "history_group"),
-    "kip": ("kip", "kip_command"),
-    "log": ("broker_log", "log_group"),
-    "monitor": ("monitor", "monitor_command"),
-    "replay": ("replay", "replay_command"),
-    "serve": ("serve", "serve_command"),
-    "simulate": ("simulate", "simulate_command"),
-    "spark": ("spark", "spark_group"),
-    "state": ("state", "state_group"),
+    "assign": ("assign", "assign_command", "Assign partitions to members of a group."),
+    "audit": ("audit", "audit_command", "Judge what clients wrote down."),
+    "broker": ("broker", "broker_command", "Be a broker for tests of share groups."),
+    "compare": ("compare", "compare_command", "Compare another implementation."),
+    "conform": ("conform", "conform_command", "Judge other implementations, by rule."),
+    "dead-letters": ("dead_letters", "dead_letters_command", "Look into a dead-letter topic."),
+    "diagnose": ("diagnose", "diagnose_command", "Say what is wrong with share groups."),
+    "explore": ("explore", "explore_command", "Look at every state of a small share group."),
+    "history": ("history", "history_group", "Replay, explain and draw histories."),
+    "kip": ("kip", "kip_command", "Run the worked examples of KIP-932."),
+    "log": ("broker_log", "log_group", "Ask a broker's request log what happened."),
+    "monitor": ("monitor", "monitor_command", "Watch the share groups of a cluster."),
+    "replay": ("replay", "replay_command", "Replay recorded conversations with Kafka."),
+    "serve": ("serve", "serve_command", "Answer requests in the line protocol."),
+    "simulate": ("simulate", "simulate_command", "Say what comes of a load."),
+    "spark": ("spark", "spark_group", "Do the work of other commands on Spark."),
+    "state": ("state", "state_group", "Look into the topic __share_group_state."),
 }
-"""Where each command is: its module, and its name there."""
+"""Where each command is, its module and its name there; and what a list says of it."""
 
 _BUILD: Final = "compiled" if is_compiled() else "pure Python"
 
@@ -46,7 +46,7 @@ class Commands(Mapping[str, click.Command]):
 
     def __getitem__(self, name: str) -> click.Command:
         """Return the command with that name."""
-        module, name_there = _PLACES[name]
+        module, name_there, _ = _PLACES[name]
         with ending_at_once():
             command: click.Command = getattr(import_module(f"sharestate.cli.{module}"), name_there)
         return command
@@ -60,12 +60,29 @@ class Commands(Mapping[str, click.Command]):
         return len(_PLACES)
 
 
+class Listing(click.Group):
+    """A group that lists its commands, in its help and to a shell that completes their names, and imports none."""
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return what stands for a command in a list."""
+        return click.Command(cmd_name, short_help=_PLACES[cmd_name][2]) if cmd_name in _PLACES else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command itself, to be run."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else self.commands[name], rest
+
+
 def run() -> int:
     """Run the command line with the program's arguments, and return its exit code."""
     return run_command(sharestate)
 
 
-@click.group(commands=Commands(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Listing, commands=Commands(), context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(__version__, message=f"%(prog)s %(version)s ({_BUILD})")
 def sharestate() -> None:
     """Model what Kafka brokers do for share groups (KIP-932)."""

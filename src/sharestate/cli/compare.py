@@ -30,7 +30,7 @@ MOST_AT_A_TIME: Final = 100
 """The most sequences that a process is given at a time; fewer show progress more often. [sequences]"""
 
 
-@click.command("compare", short_help="Compare another implementation.")
+@click.command("compare")
 @profile_option
 @level_option
 @click.option(

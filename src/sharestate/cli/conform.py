@@ -42,7 +42,7 @@ _CODES: Final = {ConformanceVerdict.PASSED: 0, ConformanceVerdict.FAILED: 1, Con
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("conform", short_help="Judge other implementations, by rule.")
+@click.command("conform")
 @click.option(
     "--bootstrap", "servers", metavar="HOST:PORT", help="A broker to judge, or several of a cluster with commas."
 )

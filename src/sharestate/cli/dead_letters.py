@@ -71,7 +71,7 @@ def _topic_id(_context: click.Context, _parameter: click.Parameter, given: Seque
     return names
 
 
-@click.command("dead-letters", short_help="Look into a dead-letter topic.")
+@click.command("dead-letters")
 @servers_option
 @settings_option
 @click.option(

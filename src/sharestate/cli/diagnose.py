@@ -52,7 +52,7 @@ Wanted = tuple[str | None, str | None, int | None]
 """The group, the topic's name or id, and the partition; None for all."""
 
 
-@click.command("diagnose", short_help="Say what is wrong with share groups.")
+@click.command("diagnose")
 @click.option(
     "--against",
     "other",

@@ -48,7 +48,7 @@ _SMALL: Final = Configuration(log=(RecordBatch(0, 0), RecordBatch(1, 2)), member
 """What is explored unless a file says otherwise: a minute's worth."""
 
 
-@click.command("explore", short_help="Look at every state of a small share group.")
+@click.command("explore")
 @profile_option
 @click.option(
     "--configuration",
@@ -121,7 +121,7 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     if as_json and port is not None:
         message = "--json and --serve exclude each other."
         raise click.UsageError(message)
-    _expect_directories(resume, out)
+    _expect_writable(resume, out)
     bounds = Bounds(states=states, seconds=seconds)
     started = time.monotonic()
     try:
@@ -143,9 +143,14 @@ def explore_command(  # noqa: PLR0913 - one parameter for each option
     context.exit(_exit_code(exploration))
 
 
-def _expect_directories(*files: Path | None) -> None:
-    """Refuse files that cannot be written before anything is explored."""
-    for file in files:
+def _expect_writable(resume: Path | None, out: Path | None) -> None:
+    """Refuse files that cannot be written before anything is explored: *resume* is replaced, *out* written to."""
+    if out is not None and out.exists():
+        if not os.access(out, os.W_OK):
+            message = f"{out}: it cannot be written"
+            raise NoVerdict(message)
+        out = None
+    for file in (resume, out):
         if file is not None and not os.access(file.parent, os.W_OK):
             message = f"{file}: nothing can be written into {file.parent}"
             raise NoVerdict(message)

@@ -29,7 +29,7 @@ REPORT_VERSION: Final = 1
 """The version of the JSON document of ``history replay``."""
 
 
-@click.group("history", short_help="Replay, explain and draw histories.")
+@click.group("history")
 def history_group() -> None:
     """
     Replay, explain and draw what happened to share partitions.

@@ -26,7 +26,7 @@ _RATIOS: Final = {1: (1,), 4: (13, 14, 17, 25)}
 _WIDE_SPACE: Final = re.compile(r"(?m)^( *)(.*?,) {2,}")
 
 
-@click.command("kip", short_help="Run the worked examples of KIP-932.")
+@click.command("kip")
 @click.option("--table", "name", type=click.Choice(TABLES), help="One table instead of all of them.")
 @click.option(
     "--profile",

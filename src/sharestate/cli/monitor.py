@@ -45,7 +45,7 @@ def _address(_context: click.Context, _parameter: click.Parameter, given: str) -
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-@click.command("monitor", short_help="Watch the share groups of a cluster.")
+@click.command("monitor")
 @servers_option
 @settings_option
 @click.option("--once", is_flag=True, help="Print what there is now, and end.")

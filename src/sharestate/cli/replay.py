@@ -16,7 +16,7 @@ from sharestate.conversation.replay import KnownDifference, judged, read_known_d
 from sharestate.values.profiles import Profile
 
 
-@click.command("replay", short_help="Replay recorded conversations with Kafka.")
+@click.command("replay")
 @any_profile_option
 @split_limit_option
 @level_option

@@ -24,7 +24,7 @@ from sharestate.coordinator.profiles import ALL_COORDINATORS
 from sharestate.values.profiles import Profile
 
 
-@click.command("serve", short_help="Answer requests in the line protocol.")
+@click.command("serve")
 @any_profile_option
 @split_limit_option
 @click.argument(

@@ -61,7 +61,7 @@ class _Shown:
     axes: tuple[str, ...]
 
 
-@click.command("simulate", short_help="Say what comes of a load.")
+@click.command("simulate")
 @click.option("--set", "changes", multiple=True, metavar="SETTING=VALUE", help="Change a setting; may come often.")
 @click.option(
     "--like",

@@ -62,7 +62,7 @@ _source: Final = click.argument("source", metavar="IN")
 _target: Final = click.argument("target", metavar="OUT")
 
 
-@click.group("spark", short_help="Do the work of other commands on Spark.")
+@click.group("spark")
 def spark_group() -> None:
     """
     Import and check request logs, replay histories and rebuild states on Spark (extra 'spark').

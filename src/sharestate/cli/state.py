@@ -61,7 +61,7 @@ settings_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of tables.")
 
 
-@click.group("state", short_help="Look into the topic __share_group_state.")
+@click.group("state")
 def state_group() -> None:
     """
     Look into the topic __share_group_state.

@@ -183,8 +183,10 @@ def _deviation(step: TraceStep, server: LineServer, budget: ConversationBudget, 
         got = server.answer(step.request, step.line)
     except BadRequestError as error:
         got = bad_request_json(error)
-    budget.count(len(write_json(got)))
-    found = compare(step.response, got)
+    text = write_json(got)
+    budget.count(len(text))
+    # Those that are written alike do not differ: nearly all are, and it is soon known.
+    found = () if text == write_json(step.response) else compare(step.response, got)
     return Deviation(step.line, step.request, found) if found else None
 
 

@@ -204,7 +204,8 @@ def _utf8(value: Json, path: str) -> str:
 
 def _row_check(rows: Rows) -> Check[Any]:
     """Return the check for one of *rows*: a list of its required fields, and an object of the others if any."""
-    required = [(column.name, _column_check(column)) for column in rows.columns if column.need is Need.REQUIRED]
+    checks = [_column_check(column) for column in rows.columns if column.need is Need.REQUIRED]
+    required = [(each, f"[{place}]") for place, each in enumerate(checks)]
     others = {column.name: column for column in rows.columns if column.need is not Need.REQUIRED}
     check_others = _fields_check(tuple(others.values()))
     sizes = (len(required), len(required) + bool(others))
@@ -213,7 +214,7 @@ def _row_check(rows: Rows) -> Check[Any]:
         items = a_list(value, path)
         if len(items) not in sizes:
             refuse(f"a list of {' or '.join(map(str, dict.fromkeys(sizes)))}", value, path)
-        values = [each(item, f"{path}[{i}]") for i, ((_, each), item) in enumerate(zip(required, items, strict=False))]
+        values = [each(item, path + place) for (each, place), item in zip(required, items, strict=False)]
         optional = check_others(items[-1], f"{path}[{len(items) - 1}]") if len(items) > len(required) else {}
         return rows.make(*values, **optional)
 

@@ -16,6 +16,8 @@ _TRUE, _FALSE, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = 1, 2, 3, (4
 _DOUBLE_BYTES: Final = 8
 _LONG_LIST: Final = 15
 _VARINT_BYTES: Final = 10
+_CONTINUED: Final = 0x80
+"""The highest bit of a byte says that another one follows."""
 
 
 def read_struct(data: bytes, at: int = 0) -> tuple[Struct, int]:
@@ -83,10 +85,13 @@ def _integer(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = 0
-    for index in range(_VARINT_BYTES):
+    number = data[at]
+    if number < _CONTINUED:  # most numbers have one byte
+        return number, at + 1
+    number -= _CONTINUED
+    for index in range(1, _VARINT_BYTES):
         byte = data[at + index]
         number |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:  # noqa: PLR2004 - the highest bit says that another byte follows
+        if byte < _CONTINUED:
             return number, at + index + 1
     raise ValueError(at)

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sharestate.history import Event
@@ -137,6 +138,10 @@ class Step(NamedTuple):
     def order(self) -> tuple[int, int, int]:
         """The key by which steps are sorted."""
         return self.at_us, self.what, self.event.seq
+
+
+KEY: Final = attrgetter("line", "what", "allowed", "way")
+"""Returns by what two steps of a share partition do the same; searches ask for those of all steps that are left."""
 
 
 class Schedule(NamedTuple):

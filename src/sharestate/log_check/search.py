@@ -29,8 +29,9 @@ from sharestate.log_check.moves import (
     other_orders,
 )
 from sharestate.log_check.observed_writes import Mismatch
-from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
+from sharestate.log_check.schedule import FACTS, KEY, LATE_US, LIVES, Allowed, Step, What
 from sharestate.log_check.search_state import SNAPSHOT, Defect, Saved
+from sharestate.log_check.tried_steps import TriedSteps
 
 MOST_PLACES: Final = 400
 """How many steps are kept to come back to; of 254 places in 40 runs one needed 18. [steps]"""
@@ -69,7 +70,10 @@ MOST_MORE_ORDERS: Final = 40
 """How many orders are tried from one of the others; 2 were needed on lock60 of 4.3.1."""
 
 MOST_HELD: Final = 150_000
-"""How much is held to come back to at the places before, and twice that in the orders tried; 300 bytes each. [work]"""
+"""
+How much is held to come back to at the places before, as much of what steps have led to at one place, and twice that in
+the orders tried; 300 bytes each. [work]
+"""
 
 MOST_INVOLVED: Final = 16
 """How many steps may have come at the time of one that does not fit, for a contradiction: 12 had at most. [steps]"""
@@ -212,6 +216,7 @@ class Search:
         self._has_dropped = False
         """Whether there was no memory for some of the places, in this life of the share partition."""
         self._repair: _Repair | None = None
+        self._tried_steps = TriedSteps(checked, 0)
         self._instead: _Instead | None = None
         self._moved_end = 0
         """The offset after all records in flight where steps were moved for what may be undecided in their place."""
@@ -272,6 +277,7 @@ class Search:
     def _begin_repair(self) -> _Repair:
         blocked, budget = self._steps[self._index], self._checked.budget
         budget.is_cut = False
+        self._tried_steps = TriedSteps(self._checked, MOST_HELD)
         is_unanswered = any(
             step.what is What.FETCH and step.event.response is None for step in self._steps[: self._index]
         )
@@ -400,25 +406,23 @@ class Search:
 
     def _tried(self, tip: Tip, order: Order) -> Tip:
         """Take the steps in another order as far as they fit."""
-        checked, steps = self._checked, tip.reordered(order)
-        checked.budget.spend(_ORDER)
+        tried, steps = self._tried_steps, tip.reordered(order)
+        self._checked.budget.spend(_ORDER)
         saved = tip.saved[: order.place + 1]
-        checked.restore(saved[-1])
         most = min(order.place + len(order.steps) + LOOK_AHEAD, len(steps))
         undecided = 0
         for at in range(order.place, most):
-            mismatch = checked.take(steps[at], saved[-1])
-            if mismatch is not None:
-                other = None if at >= order.place + len(order.steps) else _allowing(steps[at], mismatch)
+            led_to = tried.take(steps[at], saved[-1])
+            if isinstance(led_to, Mismatch):
+                other = None if at >= order.place + len(order.steps) else _allowing(steps[at], led_to)
                 if other is None:
-                    return Tip(steps, saved, order.place, mismatch, undecided)
+                    return Tip(steps, saved, order.place, led_to, undecided)
                 steps[at] = other
-                checked.restore(saved[-1])
-                mismatch = checked.take(steps[at], saved[-1])
-                if mismatch is not None:
-                    return Tip(steps, saved, order.place, mismatch, undecided)
+                led_to = tried.take(other, saved[-1])
+                if isinstance(led_to, Mismatch):
+                    return Tip(steps, saved, order.place, led_to, undecided)
                 undecided += other.allowed is Allowed.UNDECIDED
-            saved.append(checked.save())
+            saved.append(led_to)
         return Tip(steps, saved, order.place, None, undecided)
 
     def _go_on(self, begin: int, tip: Tip, moves: int) -> None:
@@ -509,5 +513,4 @@ def _allowing(step: Step, mismatch: Mismatch) -> Step | None:
 
 def _key(tip: Tip) -> Hashable:
     """Return by what two orders are the same: they have led to the same state before the same steps."""
-    left = tuple((step.line, step.what, step.allowed, step.way) for step in tip.steps[tip.index :])
-    return left, tip.saved[-1].key
+    return tuple(map(KEY, tip.steps[tip.index :])), tip.saved[-1].key

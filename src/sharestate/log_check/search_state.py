@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from functools import cached_property
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -176,9 +176,9 @@ _VALUES: Final = attrgetter(*(each.name for each in fields(Progress)))
 _COUNTS: Final = attrgetter(*(each.name for each in fields(Counts)))
 
 
-@frozen
+@frozen(eq=False)
 class Saved:
-    """All that taking a step changes, to come back to."""
+    """All that taking a step changes, to come back to; by what two are the same is the ``key``."""
 
     partition: SharePartition | None
     """The share partition, which nothing is done to any more; None before its state was read."""
@@ -195,16 +195,16 @@ class Saved:
     size: int
     """What a copy of it costs, which is also how much memory it takes. [work]"""
 
-    @property
-    def key(self) -> Hashable:
+    @cached_property
+    def key(self) -> int:
         """
-        By what two are the same: what comes after them is, too.
+        The hash of that by which two are the same: what comes after them is, too.
 
         Complexity:
             Linear in the records in flight; see SNAPSHOT.
         """
         progress = self.progress
-        return (
+        state = (
             None if self.partition is None else self.partition.snapshot(),
             progress.visible,
             progress.log_start,
@@ -212,3 +212,4 @@ class Saved:
             tuple(progress.numbers.items()),
             tuple(progress.expected.items()),
         )
+        return hash(state)

@@ -157,7 +157,7 @@ class Batch:
             return
         offset = first_offset
         for cell, run in groupby(self.part(first_offset, last_offset)):
-            size = sum(1 for _ in run)
+            size = len(list(run))
             yield offset, offset + size - 1, cell
             offset += size
 
@@ -169,7 +169,7 @@ class Batch:
         offset = first_offset
         for cells in self._slices(first_offset, last_offset):
             for cell, run in groupby(cells):
-                size = sum(1 for _ in run)
+                size = len(list(run))
                 yield offset, offset + size - 1, cell
                 offset += size
 

@@ -130,7 +130,7 @@ def _batch_row(batch: Batch, rows: dict[CellRow, int]) -> BatchRow:
         return BatchRow(first, last, False, (RunRow(1, _position(batch.cell, rows)),))  # noqa: FBT003 - a row
     positions = {cell: _position(cell, rows) for cell in batch.distinct()}
     runs = groupby(map(positions.__getitem__, batch.cells))
-    return BatchRow(first, last, True, tuple(RunRow(sum(1 for _ in run), position) for position, run in runs))  # noqa: FBT003 - a row
+    return BatchRow(first, last, True, tuple(RunRow(len(list(run)), position) for position, run in runs))  # noqa: FBT003 - a row
 
 
 def _position(cell: Cell, rows: dict[CellRow, int]) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import NamedTuple
 
 from sharestate.partition.batches import Batch
+from sharestate.partition.cells import Cell
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.records import RecordState
 
 
@@ -54,11 +57,24 @@ class BatchView(NamedTuple):
 
 def view_of(batch: Batch) -> BatchView:
     """Return *batch* as it is; linear in its records if it is split."""
+    first, last = batch.first_offset, batch.last_offset
+    if not batch.is_split:
+        return new_tuple(BatchView, (first, last, False, (_run_of(first, last, batch.cell),)))
     runs: list[RecordRun] = []
-    for first, last, cell in batch.runs(batch.first_offset, batch.last_offset):
-        run = RecordRun(
-            first,
-            last,
+    for run in starmap(_run_of, batch.runs(first, last)):
+        if runs and runs[-1][2:] == run[2:]:
+            runs[-1] = runs[-1]._replace(last_offset=run.last_offset)
+        else:
+            runs.append(run)
+    return new_tuple(BatchView, (first, last, True, tuple(runs)))
+
+
+def _run_of(first_offset: int, last_offset: int, cell: Cell) -> RecordRun:
+    return new_tuple(
+        RecordRun,
+        (
+            first_offset,
+            last_offset,
             cell.state,
             cell.delivery_count,
             cell.member_id,
@@ -66,9 +82,5 @@ def view_of(batch: Batch) -> BatchView:
             cell.write is not None,
             cell.lock_expired,
             cell.is_archived_meanwhile,
-        )
-        if runs and runs[-1][2:] == run[2:]:
-            runs[-1] = runs[-1]._replace(last_offset=last)
-        else:
-            runs.append(run)
-    return BatchView(batch.first_offset, batch.last_offset, batch.is_split, tuple(runs))
+        ),
+    )

@@ -7,7 +7,7 @@ import zlib
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from shlex import quote
 from string import Template
@@ -103,6 +103,7 @@ def report_history(
     return report_page(shown, title=survey.source.name, command=command)
 
 
+@cache  # it takes a second, and is the same for all pages
 def _library() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as a script that does not end its element."""
     bundle: str = vl_convert.javascript_bundle("globalThis.vegaEmbed = vegaEmbed;")

@@ -157,17 +157,21 @@ def advise(
         setting = question.setting
         if not question.loads or (settings is not None and setting not in settings):  # as small or large as may be
             continue
-        candidates = []
+        candidates: list[Candidate] = []
+        best, is_decided = None, False
         for each in watch(question.loads):
             if is_over():
                 break
             results = tuple(simulate(each, seed) for seed in seeds)
             candidates.append(Candidate(setting, _differing(load, each, setting), each, results))
-        if len(candidates) < len(question.loads):
+            best = _best(now, candidates, question)
+            is_decided = best is not None and best.low >= _ENOUGH and not question.rises  # nothing falls by more than 1
+            if is_decided:
+                break
+        if len(candidates) < len(question.loads) and not is_decided:
             tried = f"{len(candidates)} of {len(question.loads)} values"
             notes.append(f"{setting_words(setting)}: nothing is said, as the time was over when {tried} were tried.")
             continue
-        best = _best(now, candidates, question)
         if best is None:
             tried = ", ".join(map(_values, candidates))
             notes.append(f"{setting_words(setting)}: {tried}: {question.noun} not better with every seed.")

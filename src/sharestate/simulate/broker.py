@@ -29,7 +29,7 @@ from sharestate.values.records import AcquiredRecords, RecordBatch, SharePartiti
 from sharestate.values.requests import PersistedState
 
 GROUP: Final = "simulated"
-TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+TOPIC_ID: Final = "AAAAAAAAAAAAAAAAAAAAAg"
 
 _US: Final = 1000
 _SPLIT_LIMIT: Final = 2**24

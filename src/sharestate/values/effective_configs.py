@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
@@ -209,10 +210,14 @@ def _texts(settings: object) -> dict[str, str]:
 def _refuse_misspelt(given: Mapping[str, str]) -> None:
     for name in given:
         if name.startswith(_PREFIXES) and name not in _SCOPES:
-            close = get_close_matches(name, _KNOWN, 1) if len(name) <= _LONGEST_NAME else ()
-            meant = "".join(f"; did you mean {each}?" for each in close)
-            message = f"no setting of Kafka {RELEASES[0]} to {RELEASES[-1]}: {brief_repr(name)}{meant}"
+            message = f"no setting of Kafka {RELEASES[0]} to {RELEASES[-1]}: {brief_repr(name)}{_meant(name)}"
             raise InvalidConfigurationError(message, name)
+
+
+@lru_cache(maxsize=1)  # a file is tried with each release, until a broker starts with it
+def _meant(name: str) -> str:
+    close = get_close_matches(name, _KNOWN, 1) if len(name) <= _LONGEST_NAME else ()
+    return "".join(f"; did you mean {each}?" for each in close)
 
 
 def _refuse_contradictions(broker: Values) -> None:

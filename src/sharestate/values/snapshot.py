@@ -300,6 +300,7 @@ _WRITERS: Final[Mapping[str, Callable[[Any], Json]]] = MappingProxyType(
 _COUNT: Final = integer(0)
 _INTEGER: Final = integer()
 _RANGE: Final = row(_INTEGER, _INTEGER, make=RangeRow)
+_STATES: Final = one_of({str(int(state)): state for state in RecordState})
 
 
 def _object(make: Any, **checks: Check[Any]) -> Check[Any]:  # noqa: ANN401 - a class, or a function that makes one
@@ -321,7 +322,7 @@ def _object(make: Any, **checks: Check[Any]) -> Check[Any]:  # noqa: ANN401 - a 
 
 
 def _read_state(value: Json, path: str) -> RecordState:
-    return RecordState(one_of({str(int(state)): state for state in RecordState})(str(_COUNT(value, path)), path))
+    return _STATES(str(_COUNT(value, path)), path)
 
 
 def _read_profile(quirks: tuple[Quirk, ...], configurable: tuple[str, ...], **rules: Any) -> Profile:  # noqa: ANN401 - as they are

@@ -27,7 +27,7 @@ from sharestate.audit.clocks import ClockOrders
 from sharestate.audit.judgment import Judgment, bounds_of, clock_orders
 from sharestate.audit.log_parts import CommonOperations, LoggedFile, PlacedOperation, TopicPartition, cut, log_of_part
 from sharestate.audit.operation_log import OperationLog
-from tests.support.audited_clients import Lines, RandomClients
+from tests.support.audited_clients import Lines, lines_of
 from tests.support.falsified_operations import FALSIFICATIONS, Falsify
 from tests.support.hand_made_operations import SETTINGS
 
@@ -100,7 +100,7 @@ def keys(log: OperationLog, of: TopicPartition) -> list[SharePartitionName]:
 @pytest.mark.parametrize("is_rotated", [False, True])
 def test_parts_add_up(seed: int, *, is_rotated: bool) -> None:
     """Of random clients with faults and clocks of their own, each in one file or in two."""
-    files = files_of(RandomClients(seed, skew_ms=300).run(), is_rotated=is_rotated)
+    files = files_of(lines_of(seed, skew_ms=300), is_rotated=is_rotated)
 
     assert in_parts(files).to_json() == whole(files).to_json()
 
@@ -109,7 +109,7 @@ def test_parts_add_up(seed: int, *, is_rotated: bool) -> None:
 def test_parts_of_falsified_logs_add_up(falsify: Falsify) -> None:
     """The findings are the same, with their lives and places."""
     for seed in (1, 2):
-        lines = RandomClients(seed, has_faults=False).run()
+        lines = lines_of(seed, has_faults=False)
         falsified = falsify(lines, Random(seed)) or lines  # noqa: S311 - a seed makes a failure come again
         files = files_of(falsified, is_rotated=False)
 

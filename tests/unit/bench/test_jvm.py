@@ -11,6 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from bench.jvm import __main__ as program
 from bench.jvm import goals, library
 from bench.jvm.comparing import (
     BYTES,
@@ -383,12 +384,15 @@ def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
         (["--operations", "--base", "main"], "--operations takes --no-jvm"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: list[str], complaint: str) -> None:
+def test_arguments_that_make_no_sense_are_refused(
+    arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nothing is measured, and the complaint names the option."""
-    command = [sys.executable, "-m", "bench.jvm", *arguments]
-    environment = {"PATH": "", "PYTHONPATH": ":".join(filter(None, sys.path))}
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.argv", ["bench.jvm", *arguments])
 
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    with pytest.raises(SystemExit) as ended:
+        program.main()
 
-    assert ended.returncode == 2
-    assert complaint in ended.stderr
+    assert ended.value.code == 2
+    assert complaint in capsys.readouterr().err

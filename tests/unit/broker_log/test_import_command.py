@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from sharestate.cli.commands import sharestate
 from sharestate.history import Event, open_history
+from tests.support import broker_logs
 from tests.support.broker_logs import RUN, lines
 
 SEGMENTS = ("--segments", str(RUN / "segments"))
@@ -22,17 +23,20 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(sharestate, ["log", "import", *map(str, arguments)])
 
 
+def without_place(event: Event) -> Event:
+    """Return an event without its place in the request log."""
+    return event._replace(source_file=None, source_line=None)
+
+
 def facts(path: Path) -> list[Event]:
-    """Return the events of a history without their place in the request log."""
-    return [event._replace(source_file=None, source_line=None) for event in open_history(path)]
+    """Return the events of a history without their places."""
+    return list(map(without_place, open_history(path)))
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+def whole() -> list[Event]:
     """The events of the run as it is."""
-    target = tmp_path_factory.mktemp("whole") / "history.jsonl"
-    assert run(RUN / "request.log.gz", *SEGMENTS, "-o", target).exit_code == 0
-    return facts(target)
+    return [without_place(event) for event in broker_logs.imported(has_properties=False)]
 
 
 def as_cri(line: str) -> str:
@@ -129,7 +133,7 @@ def test_names_that_requests_say_are_in_the_header(tmp_path: Path, suffix: str, 
 
     history = open_history(target)
     assert history.header.topics == NAMES
-    assert [event._replace(source_file=None, source_line=None) for event in history] == whole
+    assert list(map(without_place, history)) == whole
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
 
+from sharestate.cli.commands import sharestate
 from sharestate.cli.exits import run_command
 
 VECTORS = Path(__file__).parents[2] / "data/vectors/section22"
@@ -27,6 +29,21 @@ def shell(redirection: str, *arguments: str | Path) -> subprocess.CompletedProce
     """Run the command line with *arguments* and a *redirection* of the shell's."""
     command = ["sh", "-c", f'"$@" {redirection}', "sh", *SHARESTATE, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, check=False, timeout=60)
+
+
+Here = Callable[..., tuple[int, bytes, bytes]]
+"""Runs the command line with arguments in this process; returns its exit code, output and errors."""
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Here:
+    """The command line in this process, where the streams of one do not matter."""
+
+    def run(*arguments: str | Path) -> tuple[int, bytes, bytes]:
+        monkeypatch.setattr(sys, "argv", ["sharestate", *map(str, arguments)])
+        return (run_command(sharestate), *capfdbinary.readouterr())
+
+    return run
 
 
 @needs_full
@@ -65,12 +82,12 @@ def test_memory_that_is_not_there_ends_with_2(
     assert capsys.readouterr().err == "Error: there is not enough memory\n"
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, here: Here) -> None:
     """The system's own words say not which of several files it is."""
     page = tmp_path / "nowhere" / "page.html"
-    result = shell("", "diagnose", DATA / "diagnose/good.jsonl.gz", "--html", page)
+    code, _, errors = here("diagnose", DATA / "diagnose/good.jsonl.gz", "--html", page)
 
-    assert (result.returncode, result.stderr.decode()) == (2, f"Error: {page}: No such file or directory\n")
+    assert (code, errors.decode()) == (2, f"Error: {page}: No such file or directory\n")
 
 
 @needs_full
@@ -131,26 +148,24 @@ def test_ctrl_c_ends_with_130() -> None:
     assert (process.returncode, errors.strip()) == (130, b"")
 
 
-def test_a_list_without_end_ends_with_2() -> None:
+def test_a_list_without_end_ends_with_2(here: Here) -> None:
     """Of a list of known differences only so much is read as a line may have."""
-    result = shell("", "replay", "--known-differences", "/dev/zero", AGREES)
+    code, output, errors = here("replay", "--known-differences", "/dev/zero", AGREES)
 
-    assert (result.returncode, result.stdout) == (2, b"")
-    assert result.stderr.startswith(b"Error: /dev/zero: longer than")
+    assert (code, output) == (2, b"")
+    assert errors.startswith(b"Error: /dev/zero: longer than")
 
 
-def test_a_directory_is_searched_for_files_only(tmp_path: Path) -> None:
+def test_a_directory_is_searched_for_files_only(tmp_path: Path, here: Here) -> None:
     """A pipe or a directory that is named like a trace is passed over; opening a pipe would wait for ever."""
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "directory.jsonl").mkdir()
     (tmp_path / "trace.jsonl").write_bytes(AGREES.read_bytes())
 
-    result = shell("", "replay", tmp_path)
-
-    assert (result.returncode, result.stdout) == (0, b"1 of 1 as expected\n")
+    assert here("replay", tmp_path) == (0, b"1 of 1 as expected\n", b"")
 
 
-def test_texts_of_a_trace_are_escaped(tmp_path: Path) -> None:
+def test_texts_of_a_trace_are_escaped(tmp_path: Path, here: Here) -> None:
     """Control characters, bidirectional marks and lone surrogates reach no terminal."""
     hostile = "\x1b[2J\u202e\ud800\r\n"
     trace = tmp_path / "\x1b[31m.jsonl"
@@ -158,19 +173,19 @@ def test_texts_of_a_trace_are_escaped(tmp_path: Path) -> None:
     step = {"request": {"op": "fence"}, "response": {hostile: hostile}}
     trace.write_text(f"{json.dumps(header)}\n{json.dumps(step)}\n")
 
-    result = shell("", "replay", trace)
+    code, output, _ = here("replay", trace)
 
-    assert result.returncode == 1
-    assert rb"\x1b[2J\u202e\ud800\r\n" in result.stdout
-    assert all(char.isprintable() or char == "\n" for char in result.stdout.decode())
+    assert code == 1
+    assert rb"\x1b[2J\u202e\ud800\r\n" in output
+    assert all(char.isprintable() or char == "\n" for char in output.decode())
 
 
-def test_file_names_are_escaped_in_errors(tmp_path: Path) -> None:
+def test_file_names_are_escaped_in_errors(tmp_path: Path, here: Here) -> None:
     """An error quotes the name of a file, too."""
     trace = tmp_path / "\x1b[31m\udcff.jsonl"
     trace.write_text("nonsense")
 
-    result = shell("", "replay", trace)
+    code, _, errors = here("replay", trace)
 
-    assert result.returncode == 2
-    assert rb"\x1b[31m\udcff.jsonl:1: " in result.stderr
+    assert code == 2
+    assert rb"\x1b[31m\udcff.jsonl:1: " in errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -141,6 +142,19 @@ def test_asks_for_directories_before_it_explores(small: Path, tmp_path: Path) ->
         result = run("--configuration", small, option, tmp_path / "none" / "file")
         assert result.exit_code == 2
         assert result.output == f"Error: {tmp_path}/none/file: nothing can be written into {tmp_path}/none\n"
+
+
+def test_a_file_that_is_there_needs_no_directory(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--out` writes to it where nothing else could be written; one that is only to be read is refused at once."""
+    out = tmp_path / "out"
+    out.touch()
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK or Path(path) == out)
+    assert run("--configuration", small, "--profile", "kafka-4.3", "--out", out).exit_code == 1
+    assert out.stat().st_size
+
+    monkeypatch.setattr(os, "access", lambda _, mode: mode != os.W_OK)
+    result = run("--configuration", small, "--profile", "kafka-4.3", "--out", out)
+    assert (result.exit_code, result.output) == (2, f"Error: {out}: it cannot be written\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")

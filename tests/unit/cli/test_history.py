@@ -14,7 +14,7 @@ from sharestate.history import Event, create_history, open_history
 from sharestate.history.synthetic import SyntheticHistory
 from tests.support.terminals import on_terminal
 
-KEY = ("group-0", "AAAAAAAAAAAAAAAAAAAAAQ", 1)
+KEY = ("group-0", "AAAAAAAAAAAAAAAAAAAAAg", 1)
 
 
 def history(*arguments: str | int | Path) -> Result:
@@ -135,5 +135,5 @@ def test_a_share_partition_that_is_not_there_ends_with_2(synthetic: Path) -> Non
     result = history("show", "--group", "g", "--topic", "t", "--partition", 0, synthetic)
 
     assert result.exit_code == 2
-    assert "; there are: --group group-0 --topic AAAAAAAAAAAAAAAAAAAAAQ --partition " in result.stderr
+    assert "; there are: --group group-0 --topic AAAAAAAAAAAAAAAAAAAAAg --partition " in result.stderr
     assert "--partition 1; " in result.stderr

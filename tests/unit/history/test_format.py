@@ -407,6 +407,7 @@ def left_open(read: Callable[[], object]) -> list[str]:
     return [str(each.message) for each in told]
 
 
+@pytest.mark.usefixtures("quick_collections")
 @pytest.mark.parametrize(("suffix", "text"), [("", ""), ("", "{}\n"), (".gz", "{}\n")])
 def test_a_file_that_is_no_history_is_closed(tmp_path: Path, suffix: str, text: str) -> None:
     """It is refused at its first line: it is empty, has no header, or is not compressed as its name says."""
@@ -420,6 +421,7 @@ def test_a_file_that_is_no_history_is_closed(tmp_path: Path, suffix: str, text: 
     assert left_open(read) == []
 
 
+@pytest.mark.usefixtures("quick_collections")
 def test_a_history_need_not_be_read_to_its_end(tmp_path: Path) -> None:
     """It is closed by who has opened it."""
     path = lines(tmp_path, HEADER, LINE)

@@ -132,8 +132,9 @@ def in_parts(size: int, times: int, *, is_named: bool) -> list[Event]:
     ]
     request = {"fetch_offset": 0, "read_to": size - 1, "max_records": 2**31 - 1}
     for number in range(times):
-        acquired = tuple(AcquiredRecords(each, each, 2 + each % 2 + number) for each in range(size))
-        response = {"acquired": acquired} if is_named else None
+        response = None
+        if is_named:
+            response = {"acquired": tuple(AcquiredRecords(each, each, 2 + each % 2 + number) for each in range(size))}
         events += [group.event("fetch", request=request, response=response), group.event("close")]
     return events
 

@@ -14,7 +14,7 @@ from sharestate.history import Event, open_history
 from sharestate.history.synthetic import SyntheticHistory, generate_file, key_of, life
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def events() -> list[Event]:
     """A life of two thousand events."""
     return life(0, 2_000)
@@ -112,12 +112,13 @@ def test_a_history_has_as_many_events_as_are_asked_for() -> None:
 
 
 def test_topics_have_ids_of_kafkas_size() -> None:
-    """Sixteen bytes, which are 22 letters, each topic its own, and not all zero."""
+    """Sixteen bytes, which are 22 letters, each topic its own, and none of those that are no user's topic's."""
     ids = [key_of(index)[1] for index in range(0, 64, 16)]
 
     assert [(len(each), len(base64.urlsafe_b64decode(f"{each}=="))) for each in ids] == [(22, 16)] * 4
     assert len(set(ids)) == 4
-    assert "A" * 22 not in ids  # Uuid.ZERO_UUID, which is no topic's
+    assert "A" * 22 not in ids  # Uuid.ZERO_UUID
+    assert "A" * 21 + "Q" not in ids  # Uuid.ONE_UUID, that of __cluster_metadata
 
 
 def test_share_partitions_share_lives_at_times_of_their_own() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Mapping
+from copy import deepcopy
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +30,8 @@ STEPS: Final = 200
 _OF_ONE_STEP: Final = {"_before", "_read"}
 """What begins anew with each step."""
 
-_NOT_UNDONE: Final = {"budget", "_is_shared"}
-"""What was spent stays spent; a share partition that was saved is copied before it is changed."""
+_NOT_UNDONE: Final = {"budget", "_is_shared", "kinds", "observed"}
+"""What was spent stays spent; a share partition that was saved is copied before it is changed; what a test notes."""
 
 
 def shown(value: Any) -> Any:  # noqa: ANN401 - whatever a check is made of
@@ -49,12 +49,14 @@ def shown(value: Any) -> Any:  # noqa: ANN401 - whatever a check is made of
 
 
 def state_of(checked: CheckedPartition) -> dict[str, Any]:
-    """Return all that a check holds, but for what belongs to one step."""
-    writes = vars(vars(checked)["_writes"])
-    # Of the writes that were observed there is much, and only which of them were issued may change.
-    observed = pickle.dumps([value for name, value in writes.items() if name != "issued"])
-    held = {**vars(checked), "_writes": observed, "issued": writes["issued"]}
+    """Return all that a check holds, but for what belongs to one step, and for the writes that were observed."""
+    held = {**vars(checked), "_writes": vars(checked)["_writes"].issued}
     return {name: shown(value) for name, value in held.items() if name not in _OF_ONE_STEP | _NOT_UNDONE}
+
+
+def observed_of(checked: CheckedPartition) -> dict[str, Any]:
+    """Return what is known of the writes that were observed: there is much, and only which are issued may change."""
+    return {name: value for name, value in vars(vars(checked)["_writes"]).items() if name != "issued"}
 
 
 def partitions_of(run: Path) -> dict[tuple[str, str, int], list[tuple[int, Event]]]:
@@ -71,6 +73,7 @@ class Undone(CheckedPartition):
     """A check that takes each step twice: once to come back, and once to go on."""
 
     kinds: Counter[str]
+    observed: dict[str, Any]
 
     def take(self, step: Step, saved: Saved) -> Any:  # noqa: ANN401 - a mismatch
         """Take a step, come back, and take it again."""
@@ -78,6 +81,7 @@ class Undone(CheckedPartition):
         first = super().take(step, saved)
         self.restore(saved)
         assert state_of(self) == before
+        assert observed_of(self) == self.observed
         self.kinds[step.what.name] += 1
         assert (super().take(step, saved) is None) == (first is None)
         return first
@@ -91,7 +95,7 @@ def test_all_that_a_step_changes_is_undone(name: str) -> None:
         log = VisibleLog(event for _, event in events if event.kind == "log")
         plan = in_order(schedule(events), log)
         checked = Undone(key, plan, log)
-        checked.kinds = kinds
+        checked.kinds, checked.observed = kinds, deepcopy(observed_of(checked))
         for step in plan.steps[:STEPS]:
             saved = checked.save()
             if checked.take(step, saved) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -23,20 +24,38 @@ PARTITIONS: Final = 3
 CONFIG: Final = CoordinatorConfig(updates_per_snapshot=4, cold_snapshot_interval_ms=1, prune_interval_ms=5)
 """Records are deleted every few requests."""
 
-WRITER: Final = """
+FORKING: Final = """
+import json
 import sys
-from tests.unit.persister.test_several_processes import write_on
-write_on(*sys.argv[1:])
+from multiprocessing import get_context
+from tests.unit.persister import test_several_processes
+
+name, *calls = json.loads(sys.argv[1])
+target = getattr(test_several_processes, name)
+processes = [get_context("fork").Process(target=target, args=arguments) for arguments in calls]
+for process in processes:
+    process.start()
+for process in processes:
+    process.join()
+print(json.dumps([process.exitcode for process in processes]))
 """
+"""Calls a function in several processes at a time: forks, as to begin anew takes longer than to write."""
 
 
-def write_on(path: str, partition: str, begin: str, count: str) -> None:
-    """Write one batch after the other, and print the number of each when it is confirmed."""
+def exit_codes(name: str, *calls: tuple[str | int, ...]) -> list[int]:
+    """Call the function *name* with arguments, each time in a process of its own, and return how these have ended."""
+    command = [sys.executable, "-c", FORKING, json.dumps([name, *calls])]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    output = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120, env=environment).stdout
+    codes: list[int] = json.loads(output)
+    return codes
+
+
+def write_on(path: str, partition: int, begin: int, count: int) -> None:
+    """Write one batch after the other, each of which is confirmed."""
     with SqlitePersister(path, config=CONFIG) as persister:
-        for number in range(int(begin), int(begin) + int(count)):
-            assert write(persister, int(partition), number) == 0
-            sys.stdout.write(f"{number}\n")
-            sys.stdout.flush()
+        for number in range(begin, begin + count):
+            assert write(persister, partition, number) == 0
 
 
 def write(persister: SqlitePersister, partition: int, number: int) -> int:
@@ -50,21 +69,14 @@ def write(persister: SqlitePersister, partition: int, number: int) -> int:
     return answer.error_code
 
 
-def start(path: Path, partition: int, begin: int, count: int) -> subprocess.Popen[str]:
-    """Start a process that writes."""
-    command = [sys.executable, "-c", WRITER, str(path), str(partition), str(begin), str(count)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-
-
-def initialize(path: Path) -> None:
+def initialize(path: str) -> None:
     """Make the file, with some share partitions."""
     entries = [PartitionStateData(partition=partition, start_offset=0) for partition in range(PARTITIONS)]
     with SqlitePersister(path, config=CONFIG) as persister:
         persister.initialize_state(InitializeStateParameters.of("g", TOPIC_ID, *entries)).result(timeout=0)
 
 
-def acknowledged(path: Path, partition: int) -> list[int]:
+def acknowledged(path: str, partition: int) -> list[int]:
     """Return the numbers of the records that are stored as acknowledged."""
     with SqlitePersister(path, config=CONFIG) as persister:
         state = persister.stored("g", TOPIC_ID, partition)
@@ -74,42 +86,18 @@ def acknowledged(path: Path, partition: int) -> list[int]:
 
 def test_several_processes_write_at_a_time(tmp_path: Path) -> None:
     """Every write of each is there, to share partitions of their own and to one that they share."""
-    path = tmp_path / "state.db"
+    path, count = str(tmp_path / "state.db"), 25
     initialize(path)
-    count = 25
-    writers = [
-        start(path, 0, 0, count),
-        start(path, 1, 0, count),
-        start(path, 2, 0, count),
-        start(path, 2, 100, count),
-    ]
-    outputs = [writer.communicate(timeout=120)[0].split() for writer in writers]
+    codes = exit_codes("write_on", (path, 0, 0, count), (path, 1, 0, count), (path, 2, 0, count), (path, 2, 100, count))
 
-    assert [writer.returncode for writer in writers] == [0] * len(writers)
-    assert [len(output) for output in outputs] == [count] * len(writers)
+    assert codes == [0] * 4
     assert acknowledged(path, 0) == acknowledged(path, 1) == list(range(count))
     assert acknowledged(path, 2) == [*range(count), *range(100, 100 + count)]
 
 
 def test_several_processes_open_a_new_file_at_a_time(tmp_path: Path) -> None:
     """One of them makes the tables, and all can write."""
-    path = tmp_path / "state.db"
-    program = """
-import sys
-from pathlib import Path
-from tests.unit.persister.test_several_processes import initialize
-sys.stdin.readline()
-initialize(Path(sys.argv[1]))
-"""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-c", program, str(path)]
-    openers = [subprocess.Popen(command, stdin=subprocess.PIPE, text=True, env=environment) for _ in range(4)]
-    for opener in openers:
-        assert opener.stdin is not None
-        opener.stdin.write("\n")
-        opener.stdin.flush()
-    for opener in openers:
-        opener.communicate(timeout=120)
+    path = str(tmp_path / "state.db")
 
-    assert [opener.returncode for opener in openers] == [0] * 4
+    assert exit_codes("initialize", *[(path,)] * 4) == [0] * 4
     assert acknowledged(path, 0) == []

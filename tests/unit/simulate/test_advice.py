@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -30,6 +31,21 @@ def test_a_lock_that_is_too_short() -> None:
     assert f"avoided {100 * (1 - lock.after / lock.before):.0f} % of {lock.before:,.0f} duplicates" in lock.sentence
     assert "over 3 seeds" in lock.sentence
     assert "group.share.min.record.lock.duration.ms" in lock.sentence
+
+
+def test_what_cannot_be_beaten_ends_the_search() -> None:
+    """Once a lock avoids all duplicates, no longer one is tried."""
+    tried: list[int] = []
+
+    def watch(loads: Iterable[Load]) -> Iterator[Load]:
+        for load in loads:
+            tried.append(load.lock_duration_ms)
+            yield load
+
+    advised = advise(SHORT, range(3), settings=["lock_duration_ms"], watch=watch)
+
+    assert by_setting(advised) == {"lock_duration_ms": "5s"}
+    assert tried == [5_000]
 
 
 def test_nothing_is_advised_where_nothing_is_wrong() -> None:

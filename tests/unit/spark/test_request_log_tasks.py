@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicL
 from sharestate.history import Event, Header, Order, create_history, open_history
 from sharestate.log_check import Verdict, verify
 from sharestate.spark.request_log_tasks import BROKEN, FILE, ImportSettings, fold, parse_lines, write_events
+from tests.support import broker_logs
 from tests.support.broker_answers import brokers_of
 from tests.support.broker_logs import RUN, lines
 
@@ -63,12 +63,9 @@ def imported(batches: Iterator[pa.RecordBatch], how: ImportSettings, directory: 
     return list(open_history(directory / file)), set(notes)
 
 
-@cache
 def plain() -> list[Event]:
-    """Import the run without Spark, and return the events of each share partition together."""
-    log = RequestLog([RUN / "request.log.gz"])
-    made = LogImport(log, TopicLogs(RUN / "segments"), broker=read_properties(RUN / "server.properties"))
-    return sorted(made, key=lambda event: (event.key, event.seq))
+    """Return the events of the run as they are imported without Spark, those of each share partition together."""
+    return sorted(broker_logs.imported(), key=lambda event: (event.key, event.seq))
 
 
 def test_a_broker_is_imported_as_without_spark(tmp_path: Path) -> None:

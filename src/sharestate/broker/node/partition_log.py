@@ -119,9 +119,12 @@ class PartitionLog:
             UnifiedLog.maybeIncrementFirstUnstableOffset, LogSegment.read (Kafka 4.4): of a transaction that began below
             the log start, what is left begins with the batch that has it.
         """
-        stable, index = self._transactions.last_stable_offset, self._index(self._log_start_offset)
-        if stable >= self._log_start_offset or index == len(self._batches):
-            return max(stable, self._log_start_offset)
+        stable = self._transactions.last_stable_offset
+        if stable >= self._log_start_offset:  # nearly always
+            return stable
+        index = self._index(self._log_start_offset)
+        if index == len(self._batches):
+            return self._log_start_offset
         return max(stable, min(self._batches[index].batch.first_offset, self._log_start_offset))
 
     @property

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sharestate.errors import MalformedInputError, UnreadableFileError
 from sharestate.json_checks import (
@@ -151,6 +151,7 @@ def read_exploration(path: Path) -> Exploration:
     """
     lines = NumberedLines(path, ExplorationFileError)
     number = 1
+    waiting: _Waiting = ([], [])
     try:
         exploration, counts = None, _Counts(0, 0, 0)
         for number, line in lines:  # noqa: B007 - for the error
@@ -158,15 +159,21 @@ def read_exploration(path: Path) -> Exploration:
             if exploration is None:
                 exploration, counts = _HEADER(value, "")
             else:
-                _take_line(exploration, value)
+                _take_line(exploration, waiting, value)
         if exploration is None:
             refuse("an exploration", None, "")
-        _expect_all(exploration, counts)
+        _expect_all(exploration, waiting, counts)
     except MalformedInputError as error:
         raise ExplorationFileError(error.message, str(path), number, field=error.field or "") from error
     finally:
         lines.close()
+    for is_next in (False, True):
+        _pack(exploration, waiting, is_next=is_next)
     return exploration
+
+
+_Waiting: TypeAlias = tuple[list[tuple[int, ExploredState]], list[tuple[int, ExploredState]]]
+"""The states to do of this level and of the next one that have not been packed, as they do not fill a chunk yet."""
 
 
 class _Counts(NamedTuple):
@@ -184,14 +191,15 @@ class _Counts(NamedTuple):
     done: int
 
 
-def _expect_all(exploration: Exploration, counts: _Counts) -> None:
+def _expect_all(exploration: Exploration, waiting: _Waiting, counts: _Counts) -> None:
     """Refuse a file of which something is missing, or that speaks of states that it does not have."""
     states = exploration.states
     if states != counts.states or len(exploration.digests) != states:
         refuse(f"{counts.states} states", states, "found")
-    to_do = sum(len(unpacked(chunk)) for chunk in (*exploration.to_do.level, *exploration.to_do.next_level))
-    if exploration.expanded + to_do != states:
-        refuse(f"{states - exploration.expanded} states to look at", to_do, "state")
+    chunks = len(exploration.to_do.level) + len(exploration.to_do.next_level)
+    left = chunks * CHUNK + sum(map(len, waiting))
+    if exploration.expanded + left != states:
+        refuse(f"{states - exploration.expanded} states to look at", left, "state")
     links = exploration.links
     if len(links) != counts.links or any(link // LINK >= states or link % LINK >= states for link in links):
         refuse(f"{counts.links} links between states", len(links), "links")
@@ -199,7 +207,7 @@ def _expect_all(exploration: Exploration, counts: _Counts) -> None:
         refuse(f"{counts.done} numbers of states", len(exploration.done), "done")
 
 
-def _take_line(exploration: Exploration, value: Json) -> None:
+def _take_line(exploration: Exploration, waiting: _Waiting, value: Json) -> None:
     if "found" in an_object(value, ""):
         digests, parents = _FOUND(value, "")
         first = len(exploration.parents)
@@ -212,10 +220,10 @@ def _take_line(exploration: Exploration, value: Json) -> None:
     elif "done" in value:
         exploration.done.extend(_DONE(value, ""))
     else:
-        _take_state(exploration, value)
+        _take_state(exploration, waiting, value)
 
 
-def _take_state(exploration: Exploration, value: Json) -> None:
+def _take_state(exploration: Exploration, waiting: _Waiting, value: Json) -> None:
     number, is_next, state = _STATE(value, "")
     if number >= exploration.states:
         refuse("the number of a state that was found", number, "state")
@@ -226,10 +234,15 @@ def _take_state(exploration: Exploration, value: Json) -> None:
         refuse("the writes that the leader waits for", len(state.sent), "sent")
     if any(position >= len(exploration.around.configuration.log) for position in state.log):
         refuse("positions of batches", list(state.log), "log")
-    to_do = exploration.to_do
-    chunks = to_do.next_level if is_next else to_do.level
-    last = unpacked(chunks.pop()) if chunks else []
-    chunks += packed([*last, (number, state)]) if len(last) < CHUNK else [*packed(last), *packed([(number, state)])]
+    waiting[is_next].append((number, state))
+    if len(waiting[is_next]) == CHUNK:
+        _pack(exploration, waiting, is_next=is_next)
+
+
+def _pack(exploration: Exploration, waiting: _Waiting, *, is_next: bool) -> None:
+    chunks = exploration.to_do.next_level if is_next else exploration.to_do.level
+    chunks += packed(waiting[is_next])
+    waiting[is_next].clear()
 
 
 def _bytes_of(size: int) -> Check[bytes]:

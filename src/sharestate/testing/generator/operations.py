@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sharestate.testing.generator import ordinary, wild
 from sharestate.testing.generator.mix import ORDINARY, Mix
-from sharestate.testing.generator.randomness import Choices
+from sharestate.testing.generator.randomness import Choices, Numbers
 from sharestate.testing.generator.surroundings import Log, Request, Response, Steps, Surroundings
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ QUERIES: Final = ("state", "timers", "can_acquire")
 """Requests without effect on records, which a broker may make at any time."""
 
 
-def operations(random: Random, mix: Mix = ORDINARY) -> Steps[None]:
+def operations(random: Numbers, mix: Mix = ORDINARY) -> Steps[None]:
     """
     Return a random sequence of requests.
 
     Args:
-        random: The only source of choice: the same seed and the same responses give the same sequence.
+        random: The only source of choice, such as a ``random.Random``: the same seed and the same responses give the
+            same sequence.
         mix: The proportions of steps, and other settings.
 
     Returns:
@@ -56,6 +57,7 @@ def operations(random: Random, mix: Mix = ORDINARY) -> Steps[None]:
     )
     yield from begin(surroundings)
     for _ in range(mix.most_steps):
+        choices.begin_step()
         if choices.between(1, mix.mean_steps) == 1:
             return
         yield from step(surroundings, mix.steps)

@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from attrs import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from random import Random
+    from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
+
+
+class Numbers(Protocol):
+    """What random numbers come from, such as a seeded ``random.Random``."""
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a number below *stop*."""
+
+
+class DrawnNumbers:
+    """
+    Random numbers in bytes that Hypothesis draws.
+
+    All of a step are in one value, if they fit: it leaves out values, so a whole step is left out at once, and it draws
+    one value in a third of the time that a value for each number takes.
+
+    >>> numbers = DrawnNumbers(lambda: bytes([0, 255, 128]))
+    >>> numbers.randrange(10), numbers.randrange(10), numbers.randrange(10), numbers.randrange(10)
+    (0, 9, 5, 0)
+
+    Args:
+        draw: Draws the bytes for a step.
+    """
+
+    def __init__(self, draw: Callable[[], bytes]) -> None:
+        """Draw nothing yet."""
+        self._draw = draw
+        self._drawn = iter(b"")
+
+    def begin_step(self) -> None:
+        """Draw what the next step takes."""
+        self._drawn = iter(self._draw())
+
+    def randrange(self, stop: int, /) -> int:
+        """Return a number below *stop*; the least of the bytes are the least of the numbers."""
+        number, bits = self._byte(), 8
+        while stop > 1 << bits:
+            number, bits = number << 8 | self._byte(), bits + 8
+        return number * stop >> bits
+
+    def _byte(self) -> int:
+        for byte in self._drawn:
+            return byte
+        self.begin_step()
+        return next(self._drawn)
 
 
 @frozen
@@ -24,10 +68,15 @@ class Choices:
     (3, 'a', True)
 
     Attributes:
-        random: A seeded generator, or one that Hypothesis draws (``randoms(use_true_random=False)``).
+        random: A seeded generator, or one that Hypothesis draws.
     """
 
-    random: Random
+    random: Numbers
+
+    def begin_step(self) -> None:
+        """Begin a step of a sequence."""
+        if isinstance(self.random, DrawnNumbers):
+            self.random.begin_step()
 
     def chance(self, percent: int) -> bool:
         """Return True in *percent* of 100 cases; False is the plain outcome."""

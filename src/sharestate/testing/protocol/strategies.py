@@ -6,8 +6,9 @@ What they draw shrinks: to few, short and plain batches, to small numbers and to
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 try:
     from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from sharestate.testing.generator import dead_letters as queue
 from sharestate.testing.generator import ordinary
 from sharestate.testing.generator.mix import ORDINARY, Mix, mix_for
 from sharestate.testing.generator.operations import operations
-from sharestate.testing.generator.randomness import Choices
+from sharestate.testing.generator.randomness import Choices, DrawnNumbers
 from sharestate.testing.generator.surroundings import MOST_BATCHES, Log, Surroundings
 from sharestate.testing.protocol.exchange import Exchange, exchanges
 from sharestate.testing.protocol.in_process import InProcessServer
@@ -37,12 +38,16 @@ if TYPE_CHECKING:
     from random import Random
     from typing import TypeVar
 
-    from hypothesis.strategies import SearchStrategy
+    from hypothesis.strategies import DrawFn, SearchStrategy
 
     from sharestate.testing.generator.surroundings import Steps
     from sharestate.values.records import RecordBatch
 
     T = TypeVar("T")
+
+
+_STEP: Final = st.binary(min_size=24, max_size=24)
+"""What decides a step of a sequence; most take less. [bytes]"""
 
 
 def sequences(*, mix: Mix = ORDINARY) -> SearchStrategy[Steps[None]]:
@@ -52,7 +57,7 @@ def sequences(*, mix: Mix = ORDINARY) -> SearchStrategy[Steps[None]]:
     A sequence is drawn while it runs, because each request depends on the responses before; see
     `sharestate.testing.converse`.
     """
-    return st.randoms(use_true_random=False).map(lambda random: operations(random, mix))
+    return _numbers().map(lambda numbers: operations(numbers, mix))
 
 
 def histories(profile: Profile, *, mix: Mix | None = None) -> SearchStrategy[list[Exchange]]:
@@ -72,7 +77,7 @@ def histories(profile: Profile, *, mix: Mix | None = None) -> SearchStrategy[lis
         refuse(f"{profile.name} has no dead-letter queue", "mix")
     if chosen.quiet:
         refuse("exchanges() needs states: give it a mix with quiet=False", "mix")
-    return _drawn(lambda random: list(exchanges(operations(random, chosen), InProcessServer(profile))))
+    return _numbers().map(lambda numbers: list(exchanges(operations(numbers, chosen), InProcessServer(profile))))
 
 
 def logs(
@@ -220,6 +225,11 @@ def configurations(*, dead_letters: bool = False) -> SearchStrategy[ShareConfig]
         )
 
     return _drawn(draw)
+
+
+@st.composite
+def _numbers(draw: DrawFn) -> DrawnNumbers:
+    return DrawnNumbers(partial(draw, _STEP))
 
 
 def _drawn(draw: Callable[[Random], T]) -> SearchStrategy[T]:

@@ -103,6 +103,16 @@ def test_what_is_drawn_shrinks() -> None:
     assert len(history) <= 6
 
 
+def test_what_leads_to_nothing_is_left_out_of_a_history() -> None:
+    """Of the steps before a record's third delivery few are left, as each is decided by one value that is drawn."""
+    history = smallest(
+        drawn.histories(KAFKA_4_4),
+        lambda history: any(count >= 3 for exchange in history for *_, count in exchange.acquired),
+    )
+
+    assert [exchange.op for exchange in history] == ["open", "initialize", "next_fetch_offset", "acquire"]
+
+
 def test_fetches_have_holes_and_aborted_transactions() -> None:
     """Among what is drawn are batches of several records, holes before a batch, and aborted transactions."""
     fetched = smallest(
