@@ -21,6 +21,7 @@ from generate.citations import cited, headings
 
 PACKAGE: Final = Path(sharestate.__file__).parent
 
+_MENTION: Final = re.compile(r"[Rr]ules?\s+\d")
 _AT_THE_END: Final = re.compile(r"\(([Rr]ules? [^()]+)\)\.?$")
 _COMMENT: Final = re.compile(r"#\s*([Rr]ules? \d.*)")
 
@@ -52,7 +53,10 @@ def places() -> Mapping[str, list[Place]]:
         path = file.relative_to(PACKAGE).as_posix()
         if path.startswith("testing/"):
             continue
-        for number, name in carried(file.read_text()):
+        source = file.read_text()
+        if not _MENTION.search(source):  # to parse and tokenize all takes a second
+            continue
+        for number, name in carried(source):
             place = Place(path, name)
             if place not in found.setdefault(number, []):
                 found[number].append(place)
@@ -73,7 +77,7 @@ def carried(source: str) -> Iterator[tuple[str, str]]:
         if (match := _AT_THE_END.search(_first_line(definition.docstring)))
         for number in cited(match[1])
     ]
-    for line, text in _comments(source):
+    for line, text in _comments(source) if _COMMENT.search(source) else ():
         inner = [definition for definition in definitions if definition.first_line <= line <= definition.last_line]
         name = max(inner, key=lambda definition: definition.first_line).name
         found += [(line, number, name) for number in _leading(text)]

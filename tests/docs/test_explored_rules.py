@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,7 @@ from sharestate.values.records import AcquireMode
 from tests.support.explorations import BUGS, CROWDED, RELEASE, WITH_QUEUE, configuration, with_aborted
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from sharestate.testing.explore import Configuration, ExploredState
     from sharestate.testing.explore.steps import ExploredGroup
@@ -76,12 +77,14 @@ def seen() -> tuple[Seen, ...]:
     run = set[str]()
     found: list[Seen] = []
 
+    @cache
+    def carried_by(code: CodeType) -> frozenset[str]:
+        _, _, path = code.co_filename.rpartition("sharestate/")
+        names = accumulate(code.co_qualname.split("."), "{}.{}".format)
+        return frozenset[str]().union(*(carriers.get((path, name), ()) for name in names))
+
     def note(frame: FrameType, _event: str, _argument: object) -> None:
-        _, _, path = frame.f_code.co_filename.rpartition("sharestate/")
-        name = frame.f_code.co_qualname
-        while name:
-            run.update(carriers.get((path, name), ()))
-            name, _, _ = name.rpartition(".")
+        run.update(carried_by(frame.f_code))
 
     def take(*arguments: Any) -> Step | None:  # noqa: ANN401 - those of the function
         run.clear()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from copy import deepcopy
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -50,13 +49,18 @@ class StoredEntry:
     records: Records = field(factory=dict)
 
 
+def copy_of(disk: dict[Key, StoredEntry]) -> dict[Key, StoredEntry]:
+    """Return what is on a disk, which changes by itself."""
+    return {key: evolve(entry, records=entry.records.copy()) for key, entry in disk.items()}
+
+
 class Faulty:
     """A correct one; what is on its disk outlasts it."""
 
     def __init__(self, disk: dict[Key, StoredEntry]) -> None:
         """Begin with what is on a disk."""
         self.disk = disk
-        self.entries = deepcopy(disk)
+        self.entries = copy_of(disk)
 
     # ---- requests
 
@@ -87,7 +91,7 @@ class Faulty:
 
     def save(self) -> None:
         self.disk.clear()
-        self.disk.update(deepcopy(self.entries))
+        self.disk.update(copy_of(self.entries))
 
     # ---- one share partition
 
@@ -256,7 +260,7 @@ class WritesSavedByReads(Faulty):
     """What is written is on the disk only after the next read."""
 
     def write_state(self, request: WriteStateParameters, /) -> Future[Result[PartitionErrorData]]:
-        before = deepcopy(self.disk)
+        before = copy_of(self.disk)
         future = super().write_state(request)
         self.disk.clear()
         self.disk.update(before)

@@ -109,11 +109,11 @@ class MockShareGroup:
 
     def room(self) -> int:
         """Return how many records may still be acquired."""
-        return self.settings.max_record_locks - sum(record.state is MockState.ACQUIRED for record in self.log.values())
+        return self.settings.max_record_locks - [record.state for record in self.log.values()].count(MockState.ACQUIRED)
 
     def readable(self) -> Iterator[tuple[int, MockRecord]]:
         """Go through the records that members may get."""
-        for offset, record in sorted(self.log.items()):
+        for offset, record in self.log.items():
             if offset >= self.log_start and not record.is_control and self.is_visible(offset, record):
                 yield offset, record
 
@@ -219,8 +219,9 @@ class MockShareGroup:
 
     def expire_locks(self) -> None:
         """Release what was acquired for too long."""
+        acquired = MockState.ACQUIRED
         for offset, record in self.log.items():
-            if record.state is MockState.ACQUIRED and self.has_expired(record):
+            if record.state is acquired and self.has_expired(record):
                 self.expire(offset, record)
 
     def has_expired(self, record: MockRecord) -> bool:

@@ -18,7 +18,7 @@ from sharestate.testing.explore.properties import (
 )
 from sharestate.testing.explore.rules_met import rules_of
 from sharestate.testing.explore.step_limit import STEP_LIMIT_S, begin_step, end_step
-from sharestate.testing.explore.steps import ExploredGroup, Step, fetchable, has_time, take
+from sharestate.testing.explore.steps import WITHOUT_LEADER, ExploredGroup, Step, fetchable, has_time, take
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -102,7 +102,8 @@ def steps(
     finally:
         end_step()
     for position, event in enumerate(events(around.configuration, state, partition, batches)):
-        step = take(around, state, partition.copy(), event)
+        leader = partition if event.kind in WITHOUT_LEADER else partition.copy()
+        step = take(around, state, leader, event)
         if step is not None:
             yield position, step
 

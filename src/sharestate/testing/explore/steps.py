@@ -243,7 +243,8 @@ def take(surroundings: ExploredGroup, state: ExploredState, partition: SharePart
     """
     Return the step from *state* by *event*; None if nothing is asked of the leader.
 
-    *partition* is the leader of *state*, and is changed. An exception is a step, too, whose last request has raised it.
+    *partition* is the leader of *state*, and is changed, but for events WITHOUT_LEADER. An exception is a step, too,
+    whose last request has raised it.
     """
     leading = Leading(surroundings, partition)
     begin_step(STEP_LIMIT_S)
@@ -294,7 +295,7 @@ def _fetch(leading: Leading, state: ExploredState, event: Event) -> Step:
         return leading.step(state, event, state)
     batches, size = event.numbers
     fetched = leading.surroundings.fetched(state, offset, batches)
-    now_ms = _let_time_pass(leading)
+    now_ms = _let_time_pass(leading, state)
     mode = leading.surroundings.configuration.mode
     leading.say(
         "acquire",
@@ -318,9 +319,9 @@ def has_time(state: ExploredState) -> bool:
     return all(each // 2 for each in left)  # half of it passes, and the deadline does not come
 
 
-def _let_time_pass(leading: Leading) -> int:
+def _let_time_pass(leading: Leading, state: ExploredState) -> int:
     """Let some time pass in which no lock expires, if none is due already, and return the time. [ms]"""
-    now_ms = leading.partition.snapshot().now_ms
+    now_ms = state.leader.now_ms
     deadline = leading.partition.next_deadline_ms()
     if deadline is not None and deadline <= now_ms:
         return now_ms
@@ -339,7 +340,7 @@ def _acknowledge(leading: Leading, state: ExploredState, event: Event) -> Step:
         if run.member_id == event.member and run.first_offset <= last and run.last_offset >= first
     ]
     batches = [AcknowledgementBatch(low, high, (type_,)) for low, high in held]
-    now_ms = _let_time_pass(leading) if type_ == AcknowledgeType.RENEW else state.leader.now_ms
+    now_ms = _let_time_pass(leading, state) if type_ == AcknowledgeType.RENEW else state.leader.now_ms
     leading.say("acknowledge", member=event.member, batches=[[low, high, [type_]] for low, high in held])
     leading.carry_out(leading.partition.acknowledge(event.member, batches, now_ms=now_ms))
     offsets = [offset for low, high in held for offset in range(low, high + 1)]
@@ -375,7 +376,7 @@ def _store(leading: Leading, state: ExploredState, event: Event) -> Step:
         stored=stored_after(state.stored, sent, leading.surroundings.coordinator),
         sent=tuple(each._replace(is_stored=True) if each.number == number else each for each in state.sent),
     )
-    return leading.step(state, event, after)
+    return _without_leader(event, after)
 
 
 def stored_after(stored: PersistedState, write: UnansweredWrite, rules: CoordinatorProfile) -> PersistedState:
@@ -435,17 +436,21 @@ def _log_start(leading: Leading, state: ExploredState, event: Event) -> Step:
     log = leading.surroundings.configuration.log
     left = state.left._replace(log_starts=state.left.log_starts - 1)
     kept = tuple(position for position in state.log if log[position].last_offset >= offset)
-    return leading.step(state, event, state._replace(log=kept, log_start=offset, left=left))
+    return _without_leader(event, state._replace(log=kept, log_start=offset, left=left))
 
 
-def _compact(leading: Leading, state: ExploredState, event: Event) -> Step:
+def _compact(_leading: Leading, state: ExploredState, event: Event) -> Step:
     left = state.left._replace(compactions=state.left.compactions - 1)
     kept = tuple(position for position in state.log if position not in event.numbers)
-    return leading.step(state, event, state._replace(log=kept, left=left))
+    return _without_leader(event, state._replace(log=kept, left=left))
 
 
-def _switch(leading: Leading, state: ExploredState, event: Event) -> Step:
-    return leading.step(state, event, state._replace(left=state.left._replace(switches=0)))
+def _switch(_leading: Leading, state: ExploredState, event: Event) -> Step:
+    return _without_leader(event, state._replace(left=state.left._replace(switches=0)))
+
+
+def _without_leader(event: Event, after: ExploredState) -> Step:
+    return Step(event, after, acquired=(), transitions=(), requests=())
 
 
 def _fail_over(leading: Leading, state: ExploredState, event: Event) -> Step:
@@ -472,3 +477,14 @@ _TAKE: Final[Mapping[ExploredEventKind, Callable[[Leading, ExploredState, Event]
     }
 )
 """What carries out each kind of event."""
+
+WITHOUT_LEADER: Final = frozenset(
+    {
+        ExploredEventKind.STORE,
+        ExploredEventKind.LOG_START,
+        ExploredEventKind.COMPACT,
+        ExploredEventKind.SWITCH,
+        ExploredEventKind.FAIL_OVER,
+    }
+)
+"""The events of which the leader hears nothing, or never: it stays as it is."""

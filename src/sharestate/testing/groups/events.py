@@ -111,7 +111,8 @@ class ClientEvents:
 
     def owners(self) -> list[str]:
         """Return the members that own something."""
-        return [member for member in self.members if self.model.owned(member)]
+        owners = self.model.owners()
+        return [member for member in self.members if member in owners]
 
     def owners_for_a_while(self) -> list[str]:
         """Return the members that renew their locks and have owned something for some time."""

@@ -53,17 +53,24 @@ class ClientKnowledge:
         self.leader = 0
         self.writes_fail = False
         self.records: dict[int, KnownRecord] = {}
+        self.shared: set[int] = set()  # offsets of which other knowledge has the same record
         self.largest_batch = 1
         self.happenings: deque[GroupHappening] = deque(maxlen=MOST_HAPPENINGS)
 
     def copy(self) -> Self:
-        """Return the same knowledge, which changes by itself."""
+        """Return the same knowledge, which changes by itself: what both know of a record is copied when it changes."""
         other = copy(self)
-        other.records = {offset: record.copy() for offset, record in self.records.items()}
-        other.happenings = deque(
-            [GroupHappening(what, {*offsets}) for what, offsets in self.happenings], MOST_HAPPENINGS
-        )
+        other.records = self.records.copy()
+        self.shared, other.shared = {*self.records}, {*self.records}
+        other.happenings = self.happenings.copy()  # none of them changes once something else happens
         return other
+
+    def _changing(self, offset: int) -> KnownRecord:
+        """Return a record that is there, to change it: nobody else has it."""
+        if offset in self.shared:
+            self.shared.remove(offset)
+            self.records[offset] = self.records[offset].copy()
+        return self.records[offset]
 
     # ---- questions
 
@@ -77,11 +84,13 @@ class ClientKnowledge:
 
     def owned(self, member: str) -> list[int]:
         """Return the offsets that *member* owns for certain, ascending."""
-        return [
-            offset
-            for offset, record in sorted(self.records.items())
-            if record.owner == member and self._is_acquired(record)
-        ]
+        return sorted(
+            [offset for offset, record in self.records.items() if record.owner == member and self._is_acquired(record)]
+        )
+
+    def owners(self) -> set[str]:
+        """Return the members that own something for certain."""
+        return {record.owner for record in self.records.values() if record.owner and self._is_acquired(record)}
 
     def is_renewal_of_use(self, member: str) -> bool:
         """Return whether a lock of *member* was not taken or renewed just now."""
@@ -180,13 +189,15 @@ class ClientKnowledge:
             return True
         if (record.is_aborted and self._is_read_committed) or record.may_be_terminal:
             return True
-        if record.state is Knowledge.ACQUIRED and self._is_acquired(record):
-            return False
-        return record.most >= self.settings.delivery_count_limit
+        return record.most >= self.settings.delivery_count_limit and not self._is_acquired(record)
 
     def _first_owed(self) -> int:
         """Return the highest offset at which the SPSO may lie: below it a broker ignores acknowledgements."""
-        owed = (record.offset for record in self.records.values() if not self.may_be_terminal(record))
+        owed = (
+            record.offset
+            for record in self.records.values()
+            if record.state is not Knowledge.TERMINAL and not self.may_be_terminal(record)
+        )
         return next(owed, self.log_end)  # records are in the order of their offsets, but for holes
 
     def _is_refusal(self, code: int, verdicts: Mapping[int, bool | None]) -> bool:

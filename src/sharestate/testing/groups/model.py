@@ -6,10 +6,9 @@ No code of the library is used here either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import permutations
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, Self
 
 from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
@@ -63,8 +62,9 @@ class ClientModel(ClientKnowledge):
         """Note that a transaction was committed or aborted; its marker is the next offset unless it is given."""
         how = "committed" if is_committed else "aborted"
         self._happens(f"the transaction of {producer} is {how}")
-        for record in self.records.values():
-            if record.producer == producer and not record.is_aborted:
+        for offset, known in self.records.items():
+            if known.producer == producer and not known.is_aborted:
+                record = self._changing(offset)
                 record.producer = "" if is_committed else producer
                 record.is_aborted = not is_committed
                 self._note(record, f"the transaction was {how}")
@@ -74,9 +74,9 @@ class ClientModel(ClientKnowledge):
     def deleted(self, log_start: int) -> None:
         """Note that the log start offset has moved."""
         self._happens(f"records are deleted: the log starts at {log_start}")
-        for record in self.records.values():
-            if self.log_start <= record.offset < log_start:
-                self._note(record, f"deleted: the log starts at {log_start}")
+        for offset in self.records:
+            if self.log_start <= offset < log_start:
+                self._note(self._changing(offset), f"deleted: the log starts at {log_start}")
         self.log_start = log_start
 
     # ---- members
@@ -139,9 +139,9 @@ class ClientModel(ClientKnowledge):
         elif code == ErrorCode.NONE:
             for offset, type_ in types.items():
                 if self._may_be_owner(member, offset) and offset >= self.log_start:
-                    self._acknowledge(self.records[offset], type_)
+                    self._acknowledge(self._changing(offset), type_)
                 elif self._may_be_owner(member, offset):
-                    self._perhaps_acknowledged(self.records[offset], type_)
+                    self._perhaps_acknowledged(self._changing(offset), type_)
         elif self.writes_fail and code not in {ErrorCode.INVALID_RECORD_STATE, ErrorCode.INVALID_REQUEST}:
             self._not_written(member, types, code)
         elif all(verdicts.values()):
@@ -156,12 +156,14 @@ class ClientModel(ClientKnowledge):
     def left(self, member: str) -> None:
         """Note that the share session of *member* was closed: what it owned is available again."""
         self._happens(f"{member} closes its session")
-        for record in self.records.values():
-            if record.state is Knowledge.ACQUIRED and record.owner == member and self.writes_fail:
-                record.earliest_ms = self.now_ms
-                self._note(record, f"the session of {member} was closed, and perhaps it is released: writes fail")
-            elif record.state is Knowledge.ACQUIRED and record.owner == member:
-                self._release(record, f"the session of {member} was closed")
+        for offset, known in self.records.items():
+            if known.state is Knowledge.ACQUIRED and known.owner == member:
+                record = self._changing(offset)
+                if self.writes_fail:
+                    record.earliest_ms = self.now_ms
+                    self._note(record, f"the session of {member} was closed, and perhaps it is released: writes fail")
+                else:
+                    self._release(record, f"the session of {member} was closed")
 
     # ---- time and leaders
 
@@ -169,16 +171,18 @@ class ClientModel(ClientKnowledge):
         """Note that time has passed; the locks whose deadline has surely passed have expired."""
         self._happens(f"{ms} ms pass")
         self.now_ms += ms
-        for record in self.records.values():
-            if record.state is Knowledge.ACQUIRED and self.now_ms > record.latest_ms:
-                self._release(record, f"the lock of {record.owner} has expired, at {record.latest_ms} ms at the latest")
+        for offset, known in self.records.items():
+            if known.state is Knowledge.ACQUIRED and self.now_ms > known.latest_ms:
+                event = f"the lock of {known.owner} has expired, at {known.latest_ms} ms at the latest"
+                self._release(self._changing(offset), event)
 
     def failed_over(self) -> None:
         """Note that another leader has taken over: it knows what was persisted, and nothing of what is acquired."""
         self._happens("another leader takes over")
         self.leader += 1
-        for record in self.records.values():
-            if record.leader >= 0 and (record.state is not Knowledge.TERMINAL or not record.is_stored):
+        for offset, known in self.records.items():
+            if known.leader >= 0 and (known.state is not Knowledge.TERMINAL or not known.is_stored):
+                record = self._changing(offset)
                 record.state = Knowledge.AVAILABLE
                 record.owner = ""
                 record.least = record.persisted
@@ -191,9 +195,9 @@ class ClientModel(ClientKnowledge):
         """Note that from now on the state cannot be persisted, or can be again."""
         self._happens("writes fail from now on" if is_failing else "writes succeed again")
         self.writes_fail = is_failing
-        for record in self.records.values():
-            if not is_failing and record.state is Knowledge.ACQUIRED and not self._is_acquired(record):
-                record.may_be_unwritten = True
+        for offset, known in self.records.items():
+            if not is_failing and known.state is Knowledge.ACQUIRED and not self._is_acquired(known):
+                self._changing(offset).may_be_unwritten = True
 
     # ---- what overlaps
 
@@ -209,19 +213,28 @@ class ClientModel(ClientKnowledge):
             GuaranteeBrokenError: They are not; it says what is wrong in the order in which they stand.
         """
         self._happens("what comes next has overlapped; it is right in no order")
-        found = []
-        for order in permutations(judgements):
-            known = self.copy()
-            known.happenings.pop()
-            with suppress(GuaranteeBrokenError):
-                for judge in order:
-                    judge(known)
-                found.append(known)
+        before = self.copy()
+        before.happenings.pop()
+        found = [*before.after_each_order(judgements)]
         if not found:
             for judge in judgements:
                 judge(self)
         found[0].leave_open(self, found)
         vars(self).update(vars(found[0]))
+
+    def after_each_order(self, judgements: Sequence[Callable[[ClientModel], object]]) -> Iterator[Self]:
+        """
+        Yield what is known after each order of *judgements* that is right; this knowledge becomes the last of them.
+
+        How several orders begin is judged once.
+        """
+        if not judgements:
+            yield self
+        for number, judge in enumerate(judgements, 1):
+            known = self.copy() if number < len(judgements) else self
+            with suppress(GuaranteeBrokenError):
+                judge(known)
+                yield from known.after_each_order([*judgements[: number - 1], *judgements[number:]])
 
     def leave_open(self, before: ClientKnowledge, found: Sequence[ClientKnowledge]) -> None:
         """
@@ -232,9 +245,12 @@ class ClientModel(ClientKnowledge):
         passed_ms = self.now_ms - before.now_ms if self.clock_tolerance_ms else 0  # where time is real, at any moment
         for offset in self.records:
             others = [known.records[offset] for known in found if offset in known.records]
+            was = before.records.get(offset)
+            if all(other is was for other in others):
+                continue
             acquired = [other for other in others if other.state is Knowledge.ACQUIRED]
-            record = self.records[offset] = [*acquired, *others][0]
-            if record.locks != (before.records[offset].locks if offset in before.records else 0):
+            record = self.records[offset] = [*acquired, *others][0].copy()
+            if record.locks != (0 if was is None else was.locks):
                 locked = [other for other in others if other.locks == record.locks]
                 record.earliest_ms = min(other.earliest_ms for other in locked) - passed_ms
                 record.latest_ms = max(other.latest_ms for other in locked)
@@ -287,7 +303,7 @@ class ClientModel(ClientKnowledge):
     def _existing(self, member: str, offset: int) -> KnownRecord:
         record = self.records.get(offset)
         if record is not None and (record.content is Content.RECORD or self.delivers_ranges):
-            return record
+            return self._changing(offset)
         if record is not None and record.content is Content.CONTROL:
             self._broken(Guarantee.NO_CONTROL_RECORDS, offset, f"{member} gets the transaction marker at {offset}")
         if offset >= self.log_end or not self.delivers_ranges:
@@ -383,7 +399,7 @@ class ClientModel(ClientKnowledge):
         """Note that nothing has changed; but a broker does not take a renewal back if a later part is refused."""
         for offset, type_ in types.items():
             if type_ == "RENEW" and self._may_be_owner(member, offset) and self.settings.renew_acknowledge_enable:
-                record = self.records[offset]
+                record = self._changing(offset)
                 record.latest_ms = self._deadline_ms + self.clock_tolerance_ms
                 self._note(record, f"perhaps renewed by {member}: its acknowledgement was refused")
 
@@ -391,8 +407,9 @@ class ClientModel(ClientKnowledge):
         """Note that a write has failed: the acknowledgement is rolled back, or perhaps only the answer was lost."""
         for offset in types:
             if self._may_be_owner(member, offset):
-                self.records[offset].may_be_stored = True
-                self._note(self.records[offset], f"not acknowledged by {member}: error code {code}, writes fail")
+                record = self._changing(offset)
+                record.may_be_stored = True
+                self._note(record, f"not acknowledged by {member}: error code {code}, writes fail")
         self._refused(member, types)
 
     def _lock(self, record: KnownRecord) -> None:

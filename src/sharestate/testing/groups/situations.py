@@ -31,10 +31,8 @@ def _is_full(known: ClientKnowledge, *_: object) -> bool:
 
 
 def _finds_aborted(known: ClientKnowledge, *_: object) -> bool:
-    waiting = known.waiting()
-    return any(
-        record.is_aborted and record.offset < offset for record in known.records.values() for offset in waiting[:1]
-    )
+    aborted = [record.offset for record in known.records.values() if record.is_aborted]
+    return bool(aborted) and any(min(aborted) < offset for offset in known.waiting()[:1])
 
 
 def _delivers_last(known: ClientKnowledge, *_: object) -> bool:

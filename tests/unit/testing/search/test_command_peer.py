@@ -79,10 +79,16 @@ def test_a_peer_that_does_not_answer_is_ended() -> None:
 
 
 SAYS: Final = "import os, signal, sys, time\nsys.stdin.readline()\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+FLOODS: Final = "for _ in range(2_000): os.write(2, b'x' * 100_000)\n"
+"""Four times as much at once as may be kept; what comes later is endless, too, and takes less of the processor."""
+
 HOSTILE: Final = {
     "an endless answer": ("while True: os.write(1, b'x' * 100_000)", "longer than 1,048,576 bytes"),
     "a long answer": ("print('x' * 200_000_000)", "longer than 1,048,576 bytes"),
-    "no answer, and endless errors": ("while True: os.write(2, b'x' * 100_000)", "no answer within"),
+    "no answer, and endless errors": (
+        FLOODS + "while True: os.write(2, b'x' * 1000); time.sleep(0.01)",
+        "no answer within",
+    ),
     "no output any more": ("os.close(1); time.sleep(60)", "closed its output"),
     "another process in its place": ("os.fork() and os._exit(3); time.sleep(60)", "status 3"),
 }
