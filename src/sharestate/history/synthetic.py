@@ -171,7 +171,8 @@ def _write_parquet(path: Path | str, header: Header, lives: Iterable[Life]) -> N
 def key_of(index: int) -> tuple[str, str, int]:
     """Return the share partition number *index*: sixteen of each topic, and a group for each topic."""
     topic, partition = divmod(index, _PARTITIONS_OF_A_TOPIC)
-    topic_id = base64.urlsafe_b64encode((topic + 2).to_bytes(16)).decode().rstrip("=")  # 1 is __cluster_metadata
+    # 1 is __cluster_metadata's.
+    topic_id = base64.urlsafe_b64encode((topic + 2).to_bytes(16)).decode().rstrip("=")
     return f"group-{topic}", topic_id, partition
 
 
