@@ -22,10 +22,10 @@ IDLE = Mix(trouble=60, steps={**STEPS, "acknowledge": 5, "time": 40, "take_over"
 """Members that do not acknowledge what they have, until their locks expire."""
 
 
-def corpus(profile: Profile) -> Iterator[Exchange]:
-    """Yield the exchanges of the same 400 sequences every time."""
-    for mix, seed in product((ORDINARY, WILD, LATE, UNANSWERED, IDLE), range(80)):
-        yield from exchanges(seeded(seed, mix_for(profile, mix)), InProcessServer(profile))
+def corpus(profile: Profile) -> Iterator[Iterator[Exchange]]:
+    """Yield the exchanges of each of the same 400 sequences every time."""
+    for seed, mix in product(range(80), (ORDINARY, WILD, LATE, UNANSWERED, IDLE)):
+        yield exchanges(seeded(seed, mix_for(profile, mix)), InProcessServer(profile))
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,11 @@ def corpus(profile: Profile) -> Iterator[Exchange]:
 def test_everything_happens_sometimes(profile: Profile) -> None:
     """The corpus shows every kind of event, and every kind of refused acknowledgement."""
     events = SOMETIMES + (SOMETIMES_WITH_QUEUE if profile.has_dead_letter_queue else ())
-    wanted = {event.__name__ for event in events} | REFUSED.keys()
+    missing = {event.__name__ for event in events} | REFUSED.keys()
 
-    assert wanted - seen(corpus(profile)) == set()
+    for conversation in corpus(profile):
+        missing -= seen(conversation)
+        if not missing:  # after 87 of them, or 271
+            break
+
+    assert missing == set()
