@@ -183,11 +183,12 @@ def orders_with_a_move(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:
 
 def _sooner_reads(steps: list[Step], index: int, late_us: int) -> Iterator[Order]:
     """Yield orders in which the state was read before fetches that seem to have been answered by then."""
-    for at in range(max(index - MOST_BACK, 0), index):
+    for at in range(max(index - MOST_BACK, 0), min(index + MOST_AHEAD, len(steps))):
         place = at if steps[at].what is What.INITIALIZE else 0
-        while place and steps[place - 1].what is What.FETCH and _may_be_before(steps[at], steps[place - 1], late_us):
+        while place and steps[place - 1].what not in LIVES and _may_be_before(steps[at], steps[place - 1], late_us):
             place -= 1
-            yield Order(place, [steps[at], *steps[place:at], *steps[at + 1 : index + 1]])
+            if steps[place].what is What.FETCH:
+                yield Order(place, [steps[at], *steps[place:at], *steps[at + 1 : index + 1]])
 
 
 def _movable_before(steps: list[Step], index: int, most: int) -> list[int]:

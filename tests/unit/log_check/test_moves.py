@@ -157,7 +157,8 @@ def test_what_comes_long_after_what_does_not_fit_does_not_come_first() -> None:
 def test_nothing_that_does_not_fit_comes_after_the_next_life_begins(others: int) -> None:
     """What the state was after that is known."""
     after = [fetch(f"m{number}") for number in range(3, 3 + others)]
-    orders = tried([fetch("m1"), fetch("m2"), *after, step(What.INITIALIZE, "broker"), fetch("m9")], 1)
+    read = step(What.INITIALIZE, "broker", at_ms=1_100)
+    orders = tried([fetch("m1"), fetch("m2"), *after, read, fetch("m9")], 1)
 
     begins = others + 2
     assert ([0, 2, 1, *range(3, others + 4)] in orders) == bool(others)
@@ -215,6 +216,13 @@ def test_the_state_was_read_before_a_fetch_that_was_done_a_little_earlier() -> N
 
     assert [0, 2, 1, 3] in orders
     assert {order[0] for order in orders} == {0}
+
+
+def test_the_state_was_read_before_a_fetch_that_does_not_fit_if_its_line_may_be_late() -> None:
+    """Or before one before that, whatever came meanwhile: that is tried last."""
+    steps = [fetch("m1"), step(What.ACKNOWLEDGE, "m2"), fetch("m3"), step(What.LOG), step(What.INITIALIZE, "broker")]
+
+    assert tried(steps, 2)[-2:] == [[0, 1, 4, 2, 3], [4, 0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize(("member", "orders"), [("m2", [[1, 2, 0], [2, 0, 1]]), ("m1", [])])
