@@ -33,7 +33,7 @@ def imported() -> tuple[Event, ...]:
 
 def late(events: list[Event], random: Random) -> list[Event]:
     """Return events of requests, of which a third is late; those of producers are not, as offsets have an order."""
-    late_by: defaultdict[tuple[object, ...], int] = defaultdict(lambda: random.choice((0, 0, random.randrange(LATER_US))))
+    late_by = defaultdict[tuple[object, ...], int](lambda: random.choice((0, 0, random.randrange(LATER_US))))
     found: list[Event] = []
     for event in events:
         is_request = event.connection is not None and event.kind != "log"
@@ -50,7 +50,8 @@ def test_late_lines_contradict_nothing(group: str, seed: int) -> None:
     """That of a read of the state, too: fetches seem to be answered before it that have waited for it."""
     own = [event for event in imported() if event.group_id == group]
     for key in sorted({event.key for event in own}):
-        events = late([event for event in own if event.key == key], Random(f"{seed} {key}"))
+        random = Random(f"{seed} {key}")  # noqa: S311 - a replayable choice
+        events = late([event for event in own if event.key == key], random)
 
         report = check_partition(key, [*enumerate(events, 2)], "history.jsonl", Header(order=Order.ARRIVAL)).report
 

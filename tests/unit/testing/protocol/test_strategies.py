@@ -104,7 +104,7 @@ def test_what_is_drawn_shrinks() -> None:
 
 
 def test_what_leads_to_nothing_is_left_out_of_a_history() -> None:
-    """Of the steps until the SPSO is above 20 those that it takes are left: each is decided by one value that is drawn."""
+    """Of the steps until the SPSO is above 20 those are left that it takes: one value decides each."""
     history = smallest(
         drawn.histories(KAFKA_4_4), lambda history: any(exchange.after["start_offset"] > 20 for exchange in history)
     )
