@@ -36,6 +36,13 @@ def deciding_steps(steps: Sequence[Step], index: int, mismatch: Mismatch) -> Ite
             yield from _dividing(steps, index, rows, computed["state_batches"])
 
 
+def acquiring_steps(steps: Sequence[Step], index: int, mismatch: Mismatch) -> Iterator[int]:
+    """Yield the indexes of fetches of whose locks one may have expired, if nothing else has issued a write."""
+    observed: Any = mismatch.observed
+    if mismatch.what == "write" and mismatch.computed is None and observed["state_batches"]:
+        yield from _acquiring(steps, range(index - 1, -1, -1), int(observed["state_batches"][0][0]))
+
+
 def _deciding_fetch(steps: Sequence[Step], index: int, observed: _Ranges, computed: _Ranges) -> Iterator[int]:
     extra, missing = _first_beyond(computed, observed), _first_beyond(observed, computed)
     if extra is not None:  # it was not available: another one had it, or it was given back only later

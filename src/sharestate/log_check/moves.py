@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from attrs import define
 
-from sharestate.log_check.deciding_steps import deciding_steps
+from sharestate.log_check.deciding_steps import acquiring_steps, deciding_steps
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import FACTS, LATE_US, LIVES, Allowed, Step, What
 from sharestate.log_check.search_state import Saved
@@ -112,6 +112,7 @@ def other_orders(tip: Tip) -> Iterator[Order]:
     yield from moved
     for at in range(tip.index, max(tip.index - MOST_BACK, 0) - 1, -1):
         yield from _another_way(tip.steps, at, tip.index)
+    yield from _older_locks(tip)
 
 
 def deciding_orders(tip: Tip) -> Iterator[Order]:
@@ -155,6 +156,13 @@ def _another_way(steps: list[Step], at: int, index: int) -> Iterator[Order]:
     """Yield the order in which a fetch has read something else, with the same answer."""
     if steps[at].what is What.FETCH and steps[at].way < MOST_WAYS:
         yield Order(at, [steps[at]._replace(way=steps[at].way + 1), *steps[at + 1 : index + 1]])
+
+
+def _older_locks(tip: Tip) -> Iterator[Order]:
+    """Yield orders in which a fetch comes earlier, whose lock has expired before others that seem to be older."""
+    steps, index = tip.steps, tip.index
+    for at in () if tip.mismatch is None else acquiring_steps(steps, index, tip.mismatch):
+        yield from islice(_earlier(tip, at, steps[at].at_us - MOST_BACK_US, LATE_US), MOST_DECIDING_PLACES)
 
 
 def orders_with_a_move(tip: Tip, late_us: int = LATE_US) -> Iterator[Order]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharestate.log_check.deciding_steps import deciding_steps
+from sharestate.log_check.deciding_steps import acquiring_steps, deciding_steps
 from sharestate.log_check.observed_writes import Mismatch
 from sharestate.log_check.schedule import Step, What, schedule
 from tests.support.hand_made_events import HandMadeLife
@@ -127,3 +127,17 @@ def test_a_write_that_divides_records_otherwise_depends_on_what_was_read_with_th
     found = deciding_steps(steps, len(steps) - 1, Mismatch("write", observed, computed))
 
     assert [steps[at].event.member_id for at in found] == ["m3", "m2"]
+
+
+def test_a_write_that_nothing_has_issued_may_be_of_a_lock_that_is_older_than_it_seems() -> None:
+    """That of the fetch which has acquired the first record of it."""
+    life = HandMadeLife()
+    life.fetches(10, 2, "m1", 1, (0, 3, 1))
+    life.fetches(20, 2, "m2", 1, (6, 9, 1))
+    life.writes(1_010, 101, (0, 0), (6, 9, 0, 1))
+    steps = steps_of(life)
+    index = next(at for at, step in enumerate(steps) if step.what is What.ARRIVAL)
+
+    found = acquiring_steps(steps, index, Mismatch("write", {"state_batches": [[6, 9, 0, 1]]}, None))
+
+    assert [steps[at].event.member_id for at in found] == ["m2"]

@@ -259,6 +259,17 @@ def test_a_fetch_whose_records_a_write_divides_otherwise_has_read_something_else
     assert (place, [each.way for each in others]) == (0, [1] + [0] * (len(steps) - 1))
 
 
+def test_a_fetch_whose_lock_has_expired_too_early_comes_before_those_before_it() -> None:
+    """However long before its write that was."""
+    between = [fetch(f"m{number}", at_ms=3_000) for number in range(3, MOST_BACK + 10)]
+    steps = [fetch("m1"), step(What.FETCH, "m2", acquired=(0, 3, 1)), *between]
+    mismatch = Mismatch("write", {"state_batches": [[0, 3, 0, 1]]}, None)
+
+    tip = tip_of(steps, len(steps) - 1, mismatch)
+
+    assert [1, 0, *range(2, len(steps))] in lines(tip, other_orders(tip))
+
+
 def test_each_of_the_last_fetches_may_have_read_something_else() -> None:
     """And before each of the last answers to writes locks may have expired, or not."""
     steps = [fetch("m1"), answered(0), fetch("m2"), answered(1), fetch("m3"), answered(2), fetch("m4")]
