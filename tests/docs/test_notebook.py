@@ -21,7 +21,7 @@ def test_the_notebook_runs_and_shows_what_is_committed(name: str, tmp_path: Path
     """Each of its claims holds, and running it again changes nothing that it says."""
     notebook = nbformat.read(EXAMPLES / name, nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
 
-    NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
     copy = tmp_path / name
     copy.write_text(json.dumps(notebook))
 

@@ -23,8 +23,8 @@ class DrawnNumbers:
     """
     Random numbers in bytes that Hypothesis draws.
 
-    All of a step are in one value, if they fit: it leaves out values, so a whole step is left out at once, and it draws
-    one value in a third of the time that a value for each number takes.
+    All of a step are in one value, if they fit: it leaves out values, so a whole step is left out at once, and to draw
+    one takes half as long as to draw a value for each of eleven numbers.
 
     >>> numbers = DrawnNumbers(lambda: bytes([0, 255, 128]))
     >>> numbers.randrange(10), numbers.randrange(10), numbers.randrange(10), numbers.randrange(10)
