@@ -72,7 +72,8 @@ def neighbors_stay_apart() -> None:
 @planted()
 def batches_below_the_start_are_kept() -> None:
     """The combiner keeps what is below the start offset."""
-    put(combiner, "_pruned", lambda batches, _start_offset: iter(batches))
+    kept = combiner._kept  # noqa: SLF001 - what is planted
+    put(combiner, "_kept", lambda batches, _start_offset: kept(batches, -1))
 
 
 # ---- fencing

@@ -50,9 +50,7 @@ class _Ranked(NamedTuple):
 
     def touches(self, after: _Ranked) -> bool:
         """Return whether *after* overlaps this batch, or continues it."""
-        if after.first > self.last:
-            return after.first == self.last + 1 and after.priority == self.priority
-        return True
+        return after.first <= self.last or (after.first == self.last + 1 and after[2:] == self[2:])
 
     def before(self, offset: int) -> _Ranked:
         return _Ranked(self.first, offset - 1, self.delivery_count, self.state)
@@ -162,22 +160,29 @@ def _changed(
     combined: Callable[[list[_Ranked]], Iterable[_Ranked]],
 ) -> CombinedBatches:
     """Combine what is written with the stored batches that it touches, and leave the others as they are."""
-    if not isinstance(stored, CombinedBatches) or len(stored) < _FEW:
-        stored, written = CombinedBatches(), (*stored, *written)
     batches: list[StateBatch] = []
     seams: list[int] = []
+    if not isinstance(stored, CombinedBatches) or len(stored) < _FEW:
+        _append(combined(_kept((*stored, *written), start_offset)), batches, seams)
+        return CombinedBatches(batches, seams)
     end = 0 if start_offset == UNINITIALIZED_START_OFFSET else bisect_left(stored, start_offset, key=_last)
     for window in _windows(stored, end, _kept(written, start_offset), start_offset):
         batches += stored[end : window.begin]
         end = window.end
-        before: _Ranked | None = None
-        for batch in combined(_kept(stored[window.begin : end], start_offset) + window.written):
-            if before is not None and before.touches(batch):
-                seams.append(len(batches) - 1)
-            batches.append(StateBatch(batch.first, batch.last, batch.state, batch.delivery_count))
-            before = batch
+        _append(combined(_kept(stored[window.begin : end], start_offset) + window.written), batches, seams)
     batches += stored[end:]
     return CombinedBatches(batches, seams)
+
+
+def _append(combined: Iterable[_Ranked], batches: list[StateBatch], seams: list[int]) -> None:
+    """Append what was *combined* to *batches*, and its seams to *seams*."""
+    before: _Ranked | None = None
+    for batch in combined:
+        if before is not None and before.touches(batch):
+            seams.append(len(batches) - 1)
+        first, last, count, state = batch
+        batches.append(StateBatch(first, last, state, count))
+        before = batch
 
 
 def _windows(stored: CombinedBatches, begin: int, written: list[_Ranked], start_offset: int) -> list[_Window]:
@@ -187,8 +192,6 @@ def _windows(stored: CombinedBatches, begin: int, written: list[_Ranked], start_
     What ends just before a written batch, or begins just after it, may be merged with it. The neighbors of a part end
     before that, and continue nothing: no part touches another.
     """
-    if not stored:
-        return [_Window(0, 0, written)]
     windows = [_Window(seam, seam + 2, []) for seam in stored.seams if seam >= begin]
     if begin < len(stored) and stored[begin].first_offset < start_offset:
         windows.append(_Window(begin, begin + 1, []))
@@ -209,19 +212,15 @@ def _windows(stored: CombinedBatches, begin: int, written: list[_Ranked], start_
 
 def _kept(batches: Iterable[StateBatch], start_offset: int) -> list[_Ranked]:
     """Return what of *batches* is not below the SPSO."""
-    ranked = [_Ranked(first, last, count, state) for first, last, state, count in batches]
-    for first, last, _, _ in ranked:
+    kept: list[_Ranked] = []
+    for first, last, state, count in batches:
         if last < first:
             refuse(f"the state batch is reversed: {first}-{last}", "state_batches")
-    return list(_pruned(ranked, start_offset))
-
-
-def _pruned(batches: Iterable[_Ranked], start_offset: int) -> Iterator[_Ranked]:
-    for batch in batches:
-        if start_offset == UNINITIALIZED_START_OFFSET or batch.first >= start_offset:
-            yield batch
-        elif batch.last >= start_offset:
-            yield batch.after(start_offset - 1)
+        if start_offset == UNINITIALIZED_START_OFFSET or first >= start_offset:
+            kept.append(_Ranked(first, last, count, state))
+        elif last >= start_offset:
+            kept.append(_Ranked(start_offset, last, count, state))
+    return kept
 
 
 def _combined(batches: list[_Ranked]) -> Iterator[_Ranked]:
@@ -284,7 +283,7 @@ def _merged(pieces: Iterable[_Ranked]) -> list[_Ranked]:
     merged: list[_Ranked] = []
     for piece in pieces:
         if merged and merged[-1].touches(piece):
-            merged[-1] = merged[-1]._replace(last=piece.last)
+            merged[-1] = _Ranked(merged[-1].first, *piece[1:])
         else:
             merged.append(piece)
     return merged
