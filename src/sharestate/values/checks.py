@@ -168,11 +168,12 @@ def rows(values: Iterable[T], class_: type[T], field: str) -> tuple[T, ...]:
     Raises:
         MalformedInputError: They are no list, or one of them is something else.
     """
-    values = a_tuple(values, class_, field)
+    if type(values) is not tuple:  # nearly never
+        values = a_tuple(values, class_, field)
     if not values:
         return values
-    size = len(getattr(class_, "_fields", ()))
-    if {class_}.issuperset(map(type, values)) and (not size or {size}.issuperset(map(len, values))):  # type: ignore[arg-type] # named tuples
+    size = len(getattr(class_, "_fields", ())) if issubclass(class_, tuple) else 0
+    if {class_}.issuperset(map(type, values)) and (not size or {size}.issuperset(map(len, values))):
         return values  # nearly always, and faster than one by one
     for index, value in enumerate(values):
         # A named tuple that was made as a plain one may lack fields.
