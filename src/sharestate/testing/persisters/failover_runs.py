@@ -44,7 +44,6 @@ from sharestate.values.acknowledgements import AcknowledgementBatch, Acknowledge
 from sharestate.values.config import ShareConfig
 from sharestate.values.effects import NOTHING, Cause
 from sharestate.values.records import AcquireMode, ControlType, RecordState, SharePartitionKey
-from sharestate.values.requests import ReadShareGroupState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -78,6 +77,9 @@ KEY: Final = SharePartitionKey(group_id="g", topic_id="AAAAAAAAAAEAAAAAAAAAAQ", 
 CONFIG: Final = ShareConfig(delivery_count_limit=3, record_lock_duration_ms=100, max_record_locks=60)
 MEMBERS: Final = ("m1", "m2", "m3")
 _KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
+
+_NOT_STORED: Final = (RecordState.AVAILABLE, 0)
+"""The state and the delivery count of a record in no batch."""
 
 _NOT_DONE: Final = frozenset({Cause.READ, Cause.PASSED, Cause.CONFIRMED, Cause.ROLLED_BACK})
 """The causes of transitions that make no record terminal, or in memory only."""
@@ -203,9 +205,10 @@ class FailoverRun:
     def acknowledge(self, member: int, choice: int, kinds: int) -> None:
         """Acknowledge up to three of the ranges that one of the members holds, or parts of them."""
         held: dict[str, list[tuple[int, int]]] = {}
+        start, acquired = self._partition.start_offset, RecordState.ACQUIRED
         for batch in self._partition.batches() if self._partition.lock_count() else ():
             for run in batch.runs:
-                if run.state is RecordState.ACQUIRED and run.first_offset >= self._partition.start_offset:
+                if run.state is acquired and run.first_offset >= start:
                     held.setdefault(str(run.member_id), []).append((run.first_offset, run.last_offset))
         if not held:
             return
@@ -339,10 +342,10 @@ class FailoverRun:
     def _judge(self) -> None:
         if not self._has_written:
             return
-        stored = self._persister.read(ReadShareGroupState(key=self._key, leader_epoch=self._leader_epoch))
+        stored = self._persister.read(self._read)
         start, records = self._start(stored), records_of(stored)
         for offset in self._log.offsets():
-            state, count = records.get(offset, (RecordState.AVAILABLE, 0))
+            state, count = records.get(offset, _NOT_STORED)
             if offset < start or state in TERMINAL:
                 if offset not in self._terminal:
                     message = f"{offset} is lost"
@@ -370,7 +373,8 @@ class FailoverRun:
             config=self._config,
             record_transitions=True,
         )
-        stored = self._persister.read(self._partition.initialize())
+        self._read = self._partition.initialize()
+        stored = self._persister.read(self._read)
         start, records = self._start(stored), records_of(stored)
         self._terminal = {
             offset for offset in self._log.offsets() if offset < start or records.get(offset, (None, 0))[0] in TERMINAL

@@ -32,14 +32,15 @@ class SentWrite(NamedTuple):
     @classmethod
     def of(cls, write: WriteShareGroupState, transitions: Iterable[Transition]) -> Self:
         """Return a write of a command, which had these *transitions*."""
-        changes = [change for change in transitions if change.write == write.number]
-        terminal = [change for change in changes if change.state in TERMINAL]
-        counted = [change for change in changes if change.state is RecordState.AVAILABLE]
-        return cls(
-            write,
-            frozenset(offset for change in terminal for offset in offsets_of(change)),
-            {offset: change.delivery_count for change in counted for offset in offsets_of(change)},
-        )
+        terminal: set[int] = set()
+        counted: dict[int, int] = {}
+        for change in transitions:
+            if change.write == write.number:
+                if change.state in TERMINAL:
+                    terminal.update(offsets_of(change))
+                elif change.state is RecordState.AVAILABLE:
+                    counted.update(dict.fromkeys(offsets_of(change), change.delivery_count))
+        return cls(write, frozenset(terminal), counted)
 
 
 class WriteDelivery(Enum):
