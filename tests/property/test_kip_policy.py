@@ -90,16 +90,15 @@ class Plain:
 
     def content(self, ledger: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """Return the next write."""
-        changed = {
-            offset: Record(state, count)
-            for first, last, state, count in entries
-            for offset in range(max(first, ledger.start_offset), last + 1)
-        }
+        changed: dict[int, Record] = {}
+        for first, last, state, count in entries:
+            changed |= dict.fromkeys(range(max(first, ledger.start_offset), last + 1), Record(state, count))
         content = self.planned(ledger, changed)
         start, said = content
         end = max((batch.last_offset + 1 for batch in said), default=start)
-        expired = {offset: record._replace(state=RecordState.ACQUIRED) for offset, record in changed.items()}
-        self.unanswered[ledger.next_write] = Unanswered(start, end, expired if is_final else {})
+        expired = changed.items() if is_final else ()
+        before = {offset: Record(RecordState.ACQUIRED, count) for offset, (_, count) in expired}
+        self.unanswered[ledger.next_write] = Unanswered(start, end, before)
         if not self.policy.has(Amendment.PLAN_ON_CONFIRMED):
             self.durable_end = max(self.durable_end, end)
         return content
@@ -110,9 +109,10 @@ class Plain:
         records = self.records(ledger, changed)
         start = start_offset_after(ledger, records)
         end = max(self.durable_end, ledger.start_offset)
+        last = max(changed)
         is_short = self.policy.has_short_form and start > ledger.start_offset and end <= start
         is_outstanding = any(write.start_offset != -1 for write in self.unanswered.values())
-        if has(Amendment.OWN_CHANGES_DURABLE) and max(changed) >= start:
+        if has(Amendment.OWN_CHANGES_DURABLE) and last >= start:
             is_short = False
         if has(Amendment.START_KNOWN_FIRST) and self.stored_start == -1:
             is_short = False
@@ -122,9 +122,9 @@ class Plain:
             return start, ()
         if self.policy.bound is not None and self.stored_start != -1 and not is_outstanding:  # noqa: SIM102 - the bound
             if start - self.stored_start >= self.policy.bound:
-                covered = range(start, max(end, max(changed) + 1))
+                covered = range(start, max(end, last + 1))
                 return start, batches({offset: records[offset] for offset in covered if offset in records})
-        said = {offset: records[offset] for offset in records if end <= offset <= max(changed)} | {
+        said = {offset: records[offset] for offset in records if end <= offset <= last} | {
             offset: record for offset, record in changed.items() if offset < end
         }
         must_say_start = has(Amendment.START_KNOWN_FIRST) and self.stored_start == -1
@@ -135,10 +135,11 @@ class Plain:
         records = Records()
         is_confirmed_only = self.policy.has(Amendment.PLAN_ON_CONFIRMED)
         for batch in ledger.in_flight:
-            for offset in range(batch.first_offset, batch.last_offset + 1):
-                cell = batch.at(offset)
-                cell = cell.rollback if cell.rollback is not None and is_confirmed_only else cell
-                records[offset] = Record(cell.state, cell.delivery_count)
+            for first, last, cell in batch.runs(batch.first_offset, batch.last_offset):
+                cell = cell.rollback if cell.rollback is not None and is_confirmed_only else cell  # noqa: PLW2901 - as confirmed
+                record = Record(cell.state, cell.delivery_count)
+                for offset in range(first, last + 1):
+                    records[offset] = record
         expired = [write.expired for write in reversed(self.unanswered.values())] if is_confirmed_only else []
         for layer in [*expired, changed]:
             records.update({offset: record for offset, record in layer.items() if offset in records})
@@ -164,7 +165,7 @@ def batches(records: Mapping[int, Record]) -> tuple[StateBatch, ...]:
         if state == RecordState.ACQUIRED:
             state, count = RecordState.AVAILABLE, count - 1  # noqa: PLW2901 - as if it had not been delivered
         if merged and merged[-1][1:] == (offset - 1, state, count):
-            merged[-1] = merged[-1]._replace(last_offset=offset)
+            merged[-1] = StateBatch(merged[-1].first_offset, offset, state, count)
         else:
             merged.append(StateBatch(offset, offset, state, count))
     return tuple(merged)
@@ -174,7 +175,8 @@ class Compared(KipWrites):
     """The policy itself, whose every write is held against the plain form, and against a policy that was restored."""
 
     written = 0
-    most_expiries = 0
+    has_expired_again = False
+    """Whether some record had expired in two writes that were unanswered."""
 
     def __init__(self, policy: KipWritePolicy, memory: KipMemoryRow | None = None) -> None:
         """Begin with nothing, as every leader of a run does."""
@@ -194,7 +196,7 @@ class Compared(KipWrites):
         assert content == self.plain.content(ledger, entries, is_final=is_final)
         Compared.written += 1
         expiries = [offset for write in self.plain.unanswered.values() for offset in write.expired]
-        Compared.most_expiries = max(Compared.most_expiries, *map(expiries.count, expiries), 0)
+        Compared.has_expired_again |= len(set(expiries)) < len(expiries)
         return content
 
     def on_confirmed(self, number: int) -> None:
@@ -234,6 +236,12 @@ def slow_life(seed: int) -> list[FailoverStep]:
     ]
 
 
+@pytest.fixture(scope="module")
+def slow_lives() -> list[list[FailoverStep]]:
+    """Return the runs for each policy."""
+    return [slow_life(seed) for seed in range(HISTORIES)]
+
+
 @pytest.mark.parametrize(
     "policy",
     [
@@ -244,18 +252,21 @@ def slow_life(seed: int) -> list[FailoverStep]:
     ],
     ids=lambda policy: f"{'-'.join(sorted(policy.amendments))}-{policy.bound}-{policy.has_short_form}",
 )
-def test_every_write_is_that_of_the_plain_rule(policy: KipWritePolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_write_is_that_of_the_plain_rule(
+    policy: KipWritePolicy, slow_lives: list[list[FailoverStep]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever is unanswered, and however often a record expired meanwhile; so is that of a restored policy."""
     monkeypatch.setattr(write_policies, "KipWrites", Compared)
-    Compared.written = Compared.most_expiries = 0
-    for seed in range(HISTORIES):
+    Compared.written, Compared.has_expired_again = 0, False
+    profile = evolve(KIP_932, write_policy=policy)
+    for life in slow_lives:
         try:
-            FailoverRun(evolve(KIP_932, write_policy=policy), in_memory()).run(slow_life(seed))
+            FailoverRun(profile, in_memory()).run(life)
         except FailoverError:  # without one of the amendments records are lost, which is another test's subject
             assert len(policy.amendments) < len(Amendment)
 
     assert Compared.written > HISTORIES
-    assert Compared.most_expiries > 1
+    assert Compared.has_expired_again
 
 
 @pytest.mark.parametrize(
