@@ -12,7 +12,15 @@ from copy import copy
 from typing import Final, Self
 
 from sharestate.error_codes import ErrorCode
-from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
+from sharestate.testing.groups.known_records import (
+    ACQUIRED,
+    AVAILABLE,
+    RECORD,
+    TERMINAL,
+    Content,
+    GroupHappening,
+    KnownRecord,
+)
 from sharestate.testing.groups.settings import READ_COMMITTED, GroupSettings
 
 MOST_HAPPENINGS: Final = 100
@@ -99,7 +107,7 @@ class ClientKnowledge:
 
     def deadlines_ms(self) -> set[tuple[int, int]]:
         """Return from when on, and after when, each lock expires, or would have expired without a renewal. [ms]"""
-        acquired = [record for record in self.records.values() if record.state is Knowledge.ACQUIRED]
+        acquired = [record for record in self.records.values() if record.state is ACQUIRED]
         deadlines = {(record.earliest_ms, record.latest_ms) for record in acquired}
         return deadlines | {(record.renewed_ms, record.renewed_ms) for record in acquired if record.renewed_ms}
 
@@ -114,7 +122,7 @@ class ClientKnowledge:
             return False
         if record is None or offset < self.log_start:
             return None
-        if record.state is Knowledge.ACQUIRED and record.owner == member:
+        if record.state is ACQUIRED and record.owner == member:
             if not self._is_acquired(record):
                 return None
             return type_ != "RENEW" or self.settings.renew_acknowledge_enable
@@ -127,8 +135,8 @@ class ClientKnowledge:
         return [
             record
             for record in self.records.values()
-            if record.state is not Knowledge.TERMINAL
-            and record.content is Content.RECORD
+            if record.state is not TERMINAL
+            and record.content is RECORD
             and not self.may_be_terminal(record)
             and (record.producer == "" or not self._is_read_committed)
         ]
@@ -147,9 +155,7 @@ class ClientKnowledge:
         return [
             record.offset
             for record in self.left_over()
-            if record.state is Knowledge.AVAILABLE
-            and not record.may_be_unwritten
-            and record.offset < last_stable_offset
+            if record.state is AVAILABLE and not record.may_be_unwritten and record.offset < last_stable_offset
         ]
 
     def empty_fetches(self) -> int:
@@ -165,7 +171,7 @@ class ClientKnowledge:
         passed = [
             record
             for record in self.records.values()
-            if record.offset < last and (record.content is not Content.RECORD or record.is_aborted)
+            if record.offset < last and (record.content is not RECORD or record.is_aborted)
         ]
         return 2 + len({record.batch for record in passed}) + len(passed) // self.settings.max_record_locks
 
@@ -177,15 +183,15 @@ class ClientKnowledge:
 
     def _is_acquired(self, record: KnownRecord) -> bool:
         """Return whether a record is acquired for certain."""
-        return record.state is Knowledge.ACQUIRED and self.now_ms < record.earliest_ms
+        return record.state is ACQUIRED and self.now_ms < record.earliest_ms
 
     def _may_be_owner(self, member: str, offset: int) -> bool:
         record = self.records.get(offset)
-        return record is not None and record.state is Knowledge.ACQUIRED and record.owner == member
+        return record is not None and record.state is ACQUIRED and record.owner == member
 
     def may_be_terminal(self, record: KnownRecord) -> bool:
         """Return whether nobody need get a record any more."""
-        if record.state is Knowledge.TERMINAL or record.content is not Content.RECORD or record.offset < self.log_start:
+        if record.state is TERMINAL or record.content is not RECORD or record.offset < self.log_start:
             return True
         if (record.is_aborted and self._is_read_committed) or record.may_be_terminal:
             return True
@@ -196,7 +202,7 @@ class ClientKnowledge:
         owed = (
             record.offset
             for record in self.records.values()
-            if record.state is not Knowledge.TERMINAL and not self.may_be_terminal(record)
+            if record.state is not TERMINAL and not self.may_be_terminal(record)
         )
         return next(owed, self.log_end)  # records are in the order of their offsets, but for holes
 
@@ -217,7 +223,7 @@ class ClientKnowledge:
 
     def _takes_a_lock(self, record: KnownRecord) -> bool:
         """Return whether a record counts among those that are acquired: nothing else of a range does."""
-        return record.content is Content.RECORD and record.offset >= self.log_start and self._is_acquired(record)
+        return record.content is RECORD and record.offset >= self.log_start and self._is_acquired(record)
 
     @property
     def _deadline_ms(self) -> int:

@@ -32,6 +32,11 @@ class Knowledge(Enum):
     TERMINAL = "terminal"
 
 
+RECORD: Final = Content.RECORD
+AVAILABLE, ACQUIRED, TERMINAL = Knowledge
+"""Short names, as naming the class first costs as much as a call, and searches look at each record again and again."""
+
+
 @define
 class KnownRecord:
     """

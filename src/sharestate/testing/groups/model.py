@@ -13,7 +13,15 @@ from typing import Final, NamedTuple, NoReturn, Self
 from sharestate.audit.guarantees import Guarantee, GuaranteeBrokenError
 from sharestate.error_codes import ErrorCode
 from sharestate.testing.groups.knowledge import ClientKnowledge
-from sharestate.testing.groups.known_records import Content, GroupHappening, Knowledge, KnownRecord
+from sharestate.testing.groups.known_records import (
+    ACQUIRED,
+    AVAILABLE,
+    RECORD,
+    TERMINAL,
+    Content,
+    GroupHappening,
+    KnownRecord,
+)
 
 MOST_OTHERS: Final = 8
 """How much is shown of what happened last to other records. [events]"""
@@ -55,7 +63,7 @@ class ClientModel(ClientKnowledge):
             f", in a transaction of {producer}" if producer else ""
         )
         for offset in offsets:
-            self._add(KnownRecord(offset, Content.RECORD, batch, producer), where)
+            self._add(KnownRecord(offset, RECORD, batch, producer), where)
         self.largest_batch = max(self.largest_batch, batch[1] - batch[0] + 1)
 
     def transaction_ended(self, producer: str, marker: int | None, *, is_committed: bool) -> None:
@@ -94,7 +102,7 @@ class ClientModel(ClientKnowledge):
         offsets: list[int] = []
         deliveries = list(deliveries)
         self._happens(f"{member} fetches, and gets {_ranges(deliveries)}")
-        acquired = [record for record in self.records.values() if record.state is Knowledge.ACQUIRED]
+        acquired = [record for record in self.records.values() if record.state is ACQUIRED]
         locks = sum(map(self._takes_a_lock, acquired))
         for first, last, count in deliveries:
             for offset in range(first, last + 1):
@@ -157,7 +165,7 @@ class ClientModel(ClientKnowledge):
         """Note that the share session of *member* was closed: what it owned is available again."""
         self._happens(f"{member} closes its session")
         for offset, known in self.records.items():
-            if known.state is Knowledge.ACQUIRED and known.owner == member:
+            if known.state is ACQUIRED and known.owner == member:
                 record = self._changing(offset)
                 if self.writes_fail:
                     record.earliest_ms = self.now_ms
@@ -172,7 +180,7 @@ class ClientModel(ClientKnowledge):
         self._happens(f"{ms} ms pass")
         self.now_ms += ms
         for offset, known in self.records.items():
-            if known.state is Knowledge.ACQUIRED and self.now_ms > known.latest_ms:
+            if known.state is ACQUIRED and self.now_ms > known.latest_ms:
                 event = f"the lock of {known.owner} has expired, at {known.latest_ms} ms at the latest"
                 self._release(self._changing(offset), event)
 
@@ -181,9 +189,9 @@ class ClientModel(ClientKnowledge):
         self._happens("another leader takes over")
         self.leader += 1
         for offset, known in self.records.items():
-            if known.leader >= 0 and (known.state is not Knowledge.TERMINAL or not known.is_stored):
+            if known.leader >= 0 and (known.state is not TERMINAL or not known.is_stored):
                 record = self._changing(offset)
-                record.state = Knowledge.AVAILABLE
+                record.state = AVAILABLE
                 record.owner = ""
                 record.least = record.persisted
                 record.may_be_terminal = record.may_be_stored
@@ -196,7 +204,7 @@ class ClientModel(ClientKnowledge):
         self._happens("writes fail from now on" if is_failing else "writes succeed again")
         self.writes_fail = is_failing
         for offset, known in self.records.items():
-            if not is_failing and known.state is Knowledge.ACQUIRED and not self._is_acquired(known):
+            if not is_failing and known.state is ACQUIRED and not self._is_acquired(known):
                 self._changing(offset).may_be_unwritten = True
 
     # ---- what overlaps
@@ -248,7 +256,7 @@ class ClientModel(ClientKnowledge):
             was = before.records.get(offset)
             if all(other is was for other in others):
                 continue
-            acquired = [other for other in others if other.state is Knowledge.ACQUIRED]
+            acquired = [other for other in others if other.state is ACQUIRED]
             record = self.records[offset] = [*acquired, *others][0].copy()
             if record.locks != (0 if was is None else was.locks):
                 locked = [other for other in others if other.locks == record.locks]
@@ -267,7 +275,7 @@ class ClientModel(ClientKnowledge):
             GuaranteeBrokenError: A record was lost.
         """
         for record in self.left_over():
-            state = "acquired and never delivered again" if record.state is Knowledge.ACQUIRED else "not delivered"
+            state = "acquired and never delivered again" if record.state is ACQUIRED else "not delivered"
             what = f"a member has accepted all that it got until it got nothing more, and {record.offset} is {state}"
             self._broken(Guarantee.NOTHING_LOST, record.offset, what)
 
@@ -279,7 +287,7 @@ class ClientModel(ClientKnowledge):
             GuaranteeBrokenError: It did not get one of *waiting*.
         """
         for offset in waiting:
-            if self.records[offset].state is Knowledge.AVAILABLE:
+            if self.records[offset].state is AVAILABLE:
                 what = f"{member} has fetched until it got nothing more, and {offset} is available and not delivered"
                 self._broken(Guarantee.NOTHING_LOST, offset, what)
 
@@ -302,7 +310,7 @@ class ClientModel(ClientKnowledge):
 
     def _existing(self, member: str, offset: int) -> KnownRecord:
         record = self.records.get(offset)
-        if record is not None and (record.content is Content.RECORD or self.delivers_ranges):
+        if record is not None and (record.content is RECORD or self.delivers_ranges):
             return self._changing(offset)
         if record is not None and record.content is Content.CONTROL:
             self._broken(Guarantee.NO_CONTROL_RECORDS, offset, f"{member} gets the transaction marker at {offset}")
@@ -314,16 +322,16 @@ class ClientModel(ClientKnowledge):
 
     def _deliver(self, member: str, record: KnownRecord, count: int | None) -> None:
         self._expect_deliverable(member, record)
-        if record.state is Knowledge.ACQUIRED:  # it may have expired, and so it has
+        if record.state is ACQUIRED:  # it may have expired, and so it has
             self._release(record, f"the lock of {record.owner} must have expired, since {member} gets the record")
-        if record.state is Knowledge.TERMINAL and record.why is not None:
+        if record.state is TERMINAL and record.why is not None:
             what = f"{member} gets offset {record.offset} again" + (
                 "" if count is None else f", with delivery count {count}"
             )
             self._broken(record.why, record.offset, what)
-        if record.content is Content.RECORD:
+        if record.content is RECORD:
             self._count(member, record, count)
-        record.state = Knowledge.ACQUIRED
+        record.state = ACQUIRED
         record.owner = member
         record.leader = self.leader
         record.may_be_terminal = False
@@ -333,7 +341,7 @@ class ClientModel(ClientKnowledge):
 
     def _expect_room(self, member: str, record: KnownRecord, locks: int) -> None:
         """Judge that at the limit nothing new is acquired but the rest of a log batch; what is in flight may be."""
-        if locks < self.settings.max_record_locks or record.content is not Content.RECORD:
+        if locks < self.settings.max_record_locks or record.content is not RECORD:
             return
         batch = range(record.batch[0], record.batch[1] + 1)
         if not any(self.records[offset].leader == self.leader for offset in batch if offset in self.records):
@@ -429,12 +437,12 @@ class ClientModel(ClientKnowledge):
             self._end(record, Guarantee.DELIVERY_LIMIT, f"{event}, after its last delivery")
             record.is_stored = is_persisted
         else:
-            record.state = Knowledge.AVAILABLE
+            record.state = AVAILABLE
             record.owner = ""
             self._note(record, event)
 
     def _end(self, record: KnownRecord, why: Guarantee, event: str) -> None:
-        record.state = Knowledge.TERMINAL
+        record.state = TERMINAL
         record.is_stored = True
         record.why = why
         self._note(record, event)
