@@ -280,8 +280,10 @@ class PlannedRecords:
         return _overlaid(runs, expired) if expired else runs
 
     def is_durable(self, batch: Batch, offset: int) -> bool:  # noqa: ARG002 - as every Durability
-        """Return whether the record at *offset* is durable once the write is."""
-        return next(self.between(offset, offset)).delivery_state in TERMINAL
+        """Return whether the record at *offset*, at the SPSO or below it, is durable once the write is."""
+        change = self._changed[bisect_left(self._changed, offset, key=_LAST_OFFSET)]  # there is one
+        run = change if change.first_offset <= offset else next(self._counted_between(offset, offset))
+        return run.delivery_state in TERMINAL
 
     def durable_last(self, batch: Batch) -> int:
         """Return the last offset of *batch* up to which every record is; first_offset - 1 if the first is not."""
