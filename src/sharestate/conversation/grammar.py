@@ -317,13 +317,14 @@ ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
 def _request_of(operation: Operation) -> Check[requests.RequestLine]:
     """Return the check for a whole request of *operation*."""
 
-    def make(*, dlq_answers: Any, op: str, key: str, answers: Any, quiet: bool, **fields: Any) -> requests.RequestLine:  # noqa: ANN401 - of different types
+    def make(*, op: str, key: str, answers: Any, quiet: bool, **fields: Any) -> requests.RequestLine:  # noqa: ANN401 - of different types
+        letters = fields.pop("dlq_answers")
         return requests.RequestLine(
             command=operation.make(**fields),
             op=op,
             key=key,
             answers=answers,
-            dead_letter_answers=dlq_answers,
+            dead_letter_answers=letters,
             quiet=quiet,
         )
 
