@@ -43,9 +43,9 @@ def answered_until_killed(path: Path, begin: int, random: Random) -> int:
     return begin + lines.count(b"\n")
 
 
-def test_a_process_that_is_killed_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_loses_nothing_that_was_answered(in_memory: Path) -> None:
     """It is killed again and again: all that it was answered is there, and at most the request under way too."""
-    path = tmp_path / "state.db"
+    path = in_memory / "state.db"
     random = Random(SEED)  # noqa: S311 - a replayable choice
     sequence, expected = steps(SEED), stored_after([])
     answered = 0
