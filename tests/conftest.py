@@ -1,5 +1,5 @@
 """
-What holds for all tests: which directories are skipped as a whole, what garbage is looked for, and that Ctrl-C works.
+What holds for all tests: what is skipped, what garbage is looked for, what is in memory, and that Ctrl-C works.
 
 Directories are skipped whose modules cannot be imported everywhere; ``SHARESTATE_REQUIRE=spark`` makes it an error.
 """
