@@ -1,5 +1,5 @@
 """
-What holds for all tests: which directories are skipped as a whole, what garbage is looked for, and that Ctrl-C works.
+What holds for all tests: what is skipped, what garbage is looked for, what is in memory, and that Ctrl-C works.
 
 Directories are skipped whose modules cannot be imported everywhere; ``SHARESTATE_REQUIRE=spark`` makes it an error.
 """
@@ -13,9 +13,12 @@ import signal
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
+
+from tests.fuzz.in_memory import DIRECTORY
 
 SPARK: Final = Path(__file__).parent / "spark"
 
@@ -87,3 +90,10 @@ def quick_collections() -> None:
     """
     gc.collect(1)
     gc.freeze()
+
+
+@pytest.fixture
+def in_memory() -> Iterator[Path]:
+    """Return a directory in memory, if there is one: on a disk, what files of SQLite take is mostly the file system."""
+    with TemporaryDirectory(dir=DIRECTORY) as directory:
+        yield Path(directory)

@@ -160,17 +160,17 @@ def offsets_left(state: StoredState | None, end: int) -> set[int]:
     return set(range(state.start_offset, end)).difference(*accepted)
 
 
-def test_a_proxy_that_is_killed_loses_nothing(tmp_path: Path) -> None:
+def test_a_proxy_that_is_killed_loses_nothing(in_memory: Path) -> None:
     """Every acceptance that was answered is final, every record is accepted in the end, and appended ones are there."""
-    work = Work(tmp_path)
+    work = Work(in_memory)
     asyncio.run(asyncio.wait_for(work.run(), TIMEOUT_S))
 
     assert work.late == []
-    logs = [(tmp_path / f"{partition}.log").read_text().splitlines() for partition in PARTITIONS]
+    logs = [(in_memory / f"{partition}.log").read_text().splitlines() for partition in PARTITIONS]
     assert {place: json.loads(logs[place[0]][place[1]]) for place in work.appended} == work.appended
-    with SqlitePersister(tmp_path / "state.db") as persister:
+    with SqlitePersister(in_memory / "state.db") as persister:
         states = [persister.stored(GROUP_ID, TOPIC_ID, partition) for partition in PARTITIONS]
     assert [offsets_left(state, len(lines)) for state, lines in zip(states, logs, strict=True)] == [set()] * 3
     assert [state and state.leader_epoch for state in states] == [KILLS + 1] * 3
-    assert (tmp_path / "stderr").read_text() == ""
+    assert (in_memory / "stderr").read_text() == ""
     assert work.deliveries.total() > sum(map(len, logs))  # some were released, or held when it was killed

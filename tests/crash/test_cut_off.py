@@ -31,12 +31,12 @@ def cuts(wal: bytes) -> Iterator[int]:
     yield len(wal)
 
 
-def test_a_file_that_is_cut_off_has_exactly_what_was_answered(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_has_exactly_what_was_answered(in_memory: Path) -> None:
     """Wherever the frames end: each request whose frames are all there is stored, and no part of a later one."""
     before, recorded = size(6, 40), size(10, 120)
     sequence = list(islice(steps(SEED), before + recorded))
     expected = stored_after(sequence)
-    path, wal = tmp_path / "state.db", tmp_path / "state.db-wal"
+    path, wal = in_memory / "state.db", in_memory / "state.db-wal"
     with opened(path) as persister:
         for step in sequence[:before]:
             take(persister, step)
@@ -47,10 +47,10 @@ def test_a_file_that_is_cut_off_has_exactly_what_was_answered(tmp_path: Path) ->
             take(persister, step)
             ends.append(wal.stat().st_size)
         frames = wal.read_bytes()
-        whole = tmp_path / "whole.db"
+        whole = in_memory / "whole.db"
         shutil.copy(path, whole)
 
-    image = tmp_path / "image.db"
+    image = in_memory / "image.db"
     for cut in cuts(frames):
         shutil.copy(whole, image)
         image.with_name("image.db-wal").write_bytes(frames[:cut])

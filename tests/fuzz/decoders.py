@@ -399,6 +399,12 @@ def _answers() -> list[bytes]:
     return [write_json(response).encode() for _, response in converse(seeded(1), server)]
 
 
+@cache
+def _compared() -> list[Any]:
+    """Return some of the answers, each of which all others are compared with."""
+    return [read_json(response.decode()) for response in _answers()[::5]]
+
+
 def _damaged_answer(random: Random, samples: Sequence[bytes]) -> bytes:
     """Return a damaged answer, as text as often as not: any JSON is one that is compared."""
     return random.choice((damaged, damaged_json))(random, samples)
@@ -407,8 +413,8 @@ def _damaged_answer(random: Random, samples: Sequence[bytes]) -> bytes:
 def _compare(data: bytes) -> None:
     answer = read_json(data.decode("utf-8", "surrogateescape"))
     for level in Level:
-        for response in _answers()[::5]:
-            level.differences(answer, read_json(response.decode()))
+        for response in _compared():
+            level.differences(answer, response)
 
 
 def _searches() -> list[bytes]:

@@ -188,15 +188,20 @@ class Life:
                 request.answer()
 
 
-steps = st.lists(
-    st.tuples(
-        st.sampled_from([*COMMANDS, *ANSWERS, *ANSWERS, "wait", "wait", "poll", "hold", "take_over"]),
-        st.integers(0, 30),
-        st.integers(0, 60),
-    ),
-    min_size=25,
-    max_size=60,
-)
+KINDS = (*COMMANDS, *ANSWERS, *ANSWERS, "wait", "wait", "poll", "hold", "take_over")
+
+
+def steps_of(drawn: list[bytes]) -> list[Step]:
+    """Return the steps of which three bytes say one each: 0 is the first kind, and the least number."""
+    in_threes = iter(b"".join(drawn))
+    return [
+        (KINDS[what * len(KINDS) >> 8], one * 31 >> 8, two * 61 >> 8)
+        for what, one, two in zip(in_threes, in_threes, in_threes, strict=True)
+    ]
+
+
+steps = st.lists(st.binary(min_size=15, max_size=15), min_size=5, max_size=12).map(steps_of)
+"""Steps in fives: Hypothesis draws fifteen bytes in half the time that it takes for the three values of a step."""
 
 
 def lived(profile: Profile, taken: list[Step]) -> Life:

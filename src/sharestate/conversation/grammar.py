@@ -314,16 +314,19 @@ ENVELOPE: Final[Mapping[str, Field]] = MappingProxyType(
 """The fields of every request."""
 
 
-_ATTRIBUTES: Final = MappingProxyType({"dlq_answers": "dead_letter_answers"})
-"""The attributes of a request that are not called like their fields."""
-
-
 def _request_of(operation: Operation) -> Check[requests.RequestLine]:
     """Return the check for a whole request of *operation*."""
 
-    def make(**fields: Any) -> requests.RequestLine:  # noqa: ANN401 - of different types
-        envelope = {_ATTRIBUTES.get(name, name): fields.pop(name) for name in ENVELOPE}
-        return requests.RequestLine(command=operation.make(**fields), **envelope)
+    def make(*, op: str, key: str, answers: Any, quiet: bool, **fields: Any) -> requests.RequestLine:  # noqa: ANN401 - of different types
+        letters = fields.pop("dlq_answers")
+        return requests.RequestLine(
+            command=operation.make(**fields),
+            op=op,
+            key=key,
+            answers=answers,
+            dead_letter_answers=letters,
+            quiet=quiet,
+        )
 
     return record({**ENVELOPE, **operation.fields}, make)
 

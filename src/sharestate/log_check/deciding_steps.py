@@ -40,17 +40,17 @@ def acquiring_steps(steps: Sequence[Step], index: int, mismatch: Mismatch) -> It
     """Yield the indexes of fetches of whose locks one may have expired, if nothing else has issued a write."""
     observed: Any = mismatch.observed
     if mismatch.what == "write" and mismatch.computed is None and observed["state_batches"]:
-        yield from _acquiring(steps, range(index - 1, -1, -1), int(observed["state_batches"][0][0]))
+        yield from _acquiring(steps, range(index)[::-1], int(observed["state_batches"][0][0]))
 
 
 def _deciding_fetch(steps: Sequence[Step], index: int, observed: _Ranges, computed: _Ranges) -> Iterator[int]:
     extra, missing = _first_beyond(computed, observed), _first_beyond(observed, computed)
     if extra is not None:  # it was not available: another one had it, or it was given back only later
         yield from _acquiring(steps, range(index + 1, len(steps)), extra)
-        yield from _giving_back(steps, range(index - 1, -1, -1), extra)
+        yield from _giving_back(steps, range(index)[::-1], extra)
     if missing is not None:  # it was available: it had been given back, and nobody had taken it
         yield from _giving_back(steps, range(index + 1, len(steps)), missing)
-        yield from _acquiring(steps, range(index - 1, -1, -1), missing)
+        yield from _acquiring(steps, range(index)[::-1], missing)
         answers = (at for at in range(index + 1, len(steps)) if steps[at].what is What.OUTCOME)
         yield from islice(answers, _MOST)  # they may make room
 
@@ -92,7 +92,7 @@ def _dividing(steps: Sequence[Step], index: int, observed: _Ranges, computed: _R
     known = {(first, last) for first, last, *_ in computed}
     for first, last, *_ in observed:
         if (first, last) not in known:
-            yield from _acquiring(steps, range(index - 1, -1, -1), first)
+            yield from _acquiring(steps, range(index)[::-1], first)
             return
 
 

@@ -6,12 +6,13 @@ Each is a function that yields what contradicts it. One that bugs of Kafka break
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sharestate.errors import InvariantError
-from sharestate.partition.batches import Batch
+from sharestate.partition.batches import Batch, is_uniform
 from sharestate.partition.cells import NO_MEMBER, Cell
 from sharestate.partition.lifecycle import Lifecycle
 from sharestate.partition.locks import Lock
@@ -21,24 +22,11 @@ from sharestate.values.dead_letters import DeadLetter
 from sharestate.values.profiles import Quirk
 from sharestate.values.records import RecordState
 
+Cells: TypeAlias = list[tuple[Batch, Cell, int]]
+"""The cells of a state: each with its batch, and how many offsets of that have it; those of a batch by offset."""
 
-class Cells:
-    """
-    The cells of a state: each with its batch, and how many offsets of that have it.
-
-    Most invariants look at them, and splits make many: they are gone through once, after the sizes of batches.
-    """
-
-    def __init__(self, state: PartitionState) -> None:
-        """Take the cells that *state* has when they are asked for first."""
-        self._state = state
-        self._found: list[tuple[Batch, Cell, int]] | None = None
-
-    def __iter__(self) -> Iterator[tuple[Batch, Cell, int]]:
-        """Go through them."""
-        if self._found is None:
-            self._found = list(_each_cell(self._state))
-        return iter(self._found)
+_ACQUIRED: Final = RecordState.ACQUIRED  # a member of an Enum takes its time to look up
+_ARCHIVING: Final = RecordState.ARCHIVING
 
 
 class Invariant(NamedTuple):
@@ -64,9 +52,9 @@ def check(state: PartitionState) -> None:
     Complexity:
         Linear in the batches and the records of split ones.
     """
-    cells = Cells(state)
+    cells = _cells(state)  # once, as most look at them, and splits make many
     for reason, contradictions, unless in INVARIANTS:
-        if not unless & state.profile.quirks:
+        if not unless or unless.isdisjoint(state.profile.quirks):
             for contradiction in contradictions(state, cells):
                 message = f"{contradiction}: {reason}"
                 raise InvariantError(message)
@@ -82,13 +70,16 @@ def completed_count(state: PartitionState) -> int:
     return count
 
 
-def _each_cell(state: PartitionState) -> Iterator[tuple[Batch, Cell, int]]:
+def _cells(state: PartitionState) -> Cells:
+    cells: Cells = []
     for batch in state.in_flight:
-        if batch.is_split:
-            for cell, references in batch.tally(batch.first_offset, batch.last_offset).items():
-                yield batch, cell, references
+        if not batch.is_split:
+            cells.append((batch, batch.cell, 1))
+        elif batch.cells and is_uniform(batch.cells):
+            cells.append((batch, batch.cells[0], len(batch.cells)))
         else:
-            yield batch, batch.cell, 1
+            cells += [(batch, cell, references) for cell, references in Counter(batch.cells).items()]
+    return cells
 
 
 def _overlapping(state: PartitionState, _cells: Cells) -> Iterator[str]:
@@ -108,10 +99,14 @@ def _wrong_sizes(state: PartitionState, _cells: Cells) -> Iterator[str]:
 
 
 def _miscounted_oversized(state: PartitionState, _cells: Cells) -> Iterator[str]:
-    oversized = sum(map(state.in_flight.is_oversized, state.in_flight))
+    oversized = splittable = 0
+    for batch in state.in_flight:
+        if state.in_flight.is_oversized(batch):
+            oversized += 1
+        else:
+            splittable += batch.size
     if oversized != state.in_flight.oversized_count:
         yield f"{oversized} batches are too large to be split, and {state.in_flight.oversized_count} are counted"
-    splittable = sum(batch.size for batch in state.in_flight if not state.in_flight.is_oversized(batch))
     if splittable != state.in_flight.splittable_count:
         yield f"{splittable} offsets are of the others, and {state.in_flight.splittable_count} are counted"
 
@@ -136,13 +131,13 @@ def _wrong_bounds(state: PartitionState, _cells: Cells) -> Iterator[str]:
 
 def _wrong_owners(_state: PartitionState, cells: Cells) -> Iterator[str]:
     for batch, cell, _ in cells:
-        if cell.member_id != NO_MEMBER and cell.state is not RecordState.ACQUIRED:
+        if cell.member_id != NO_MEMBER and cell.state is not _ACQUIRED:
             yield f"{cell} of {batch} has an owner"
 
 
 def _wrong_locks(_state: PartitionState, cells: Cells) -> Iterator[str]:
     for batch, cell, _ in cells:
-        has_lock = cell.state is RecordState.ACQUIRED or (cell.write is not None and not cell.is_archived_meanwhile)
+        has_lock = cell.state is _ACQUIRED or (cell.write is not None and not cell.is_archived_meanwhile)
         if (cell.lock is not None) != has_lock:
             yield f"{cell} of {batch} {'lacks a' if has_lock else 'has a'} lock"
         if cell.lock is not None and cell.lock.batch_offset != batch.first_offset:
@@ -154,19 +149,25 @@ def _wrong_locks(_state: PartitionState, cells: Cells) -> Iterator[str]:
 def _wrong_lock_counts(state: PartitionState, cells: Cells) -> Iterator[str]:
     waiting: dict[int, int] = {}
     for _, cell, references in cells:
-        if cell.lock is not None and not cell.lock_expired:
-            waiting[cell.lock.creation] = waiting.get(cell.lock.creation, 0) + references
+        lock = cell.lock
+        if lock is not None and not cell.lock_expired:
+            waiting[lock.creation] = waiting.get(lock.creation, 0) + references
     queued = {lock.creation: 1 if lock.records is None else lock.records.holders for lock in state.locks}
     if queued != waiting or state.locks.count != sum(waiting.values()):
         yield f"locks hold {queued}, {state.locks.count} in all, and cells {waiting}"
 
 
-def _wrong_cursors(state: PartitionState, _cells: Cells) -> Iterator[str]:
-    for batch in state.in_flight:
-        for offset, cell in enumerate(batch.cells if batch.is_split else (), batch.first_offset):
-            records = None if cell.lock is None or cell.lock_expired else cell.lock.records
-            if records is not None and offset < records.cursor:
-                yield f"offset {offset} of {batch} waits for a lock that looks from {records.cursor} on"
+def _wrong_cursors(_state: PartitionState, cells: Cells) -> Iterator[str]:
+    for batch in dict.fromkeys(batch for batch, cell, _ in cells if _cursor(cell) > batch.first_offset):
+        for offset, cell in enumerate(batch.cells, batch.first_offset):
+            if offset < _cursor(cell):
+                yield f"offset {offset} of {batch} waits for a lock that looks from {_cursor(cell)} on"
+
+
+def _cursor(cell: Cell) -> int:
+    """Return the offset from which on the lock of a split batch's *cell* looks for it; -1 if no lock does."""
+    records = None if cell.lock is None or cell.lock_expired else cell.lock.records
+    return -1 if records is None else records.cursor
 
 
 def _wrong_writes(state: PartitionState, cells: Cells) -> Iterator[str]:
@@ -175,14 +176,14 @@ def _wrong_writes(state: PartitionState, cells: Cells) -> Iterator[str]:
             continue
         if not isinstance(state.writes.get(cell.write), PendingWrite):
             yield f"{cell} of {batch} waits for write {cell.write}, which is not pending"
-        if cell.state is RecordState.ACQUIRED:
+        if cell.state is _ACQUIRED:
             yield f"{cell} of {batch} is acquired with a pending write"
         if cell.rollback is not None and not _holds(cell.rollback, cell.lock):
             yield f"{cell} of {batch} rolls back to {cell.rollback}, which is not held by the same lock"
 
 
 def _holds(cell: Cell, lock: Lock | None) -> bool:
-    return cell.state is RecordState.ACQUIRED and cell.lock is lock and cell.write is None
+    return cell.state is _ACQUIRED and cell.lock is lock and cell.write is None
 
 
 def _wrong_lock_owners(_state: PartitionState, cells: Cells) -> Iterator[str]:
@@ -211,7 +212,7 @@ def _wrong_dead_letters(state: PartitionState, _cells: Cells) -> Iterator[str]:
             yield f"{first}-{last} goes to the dead-letter queue twice, or is not cached"
         else:
             for cell in batch.tally(first, last):
-                if cell.state is not RecordState.ARCHIVING or cell.write != write:
+                if cell.state is not _ARCHIVING or cell.write != write:
                     yield f"{first}-{last} goes to the dead-letter queue with {cell}"
         previous_last = last
 
@@ -219,20 +220,19 @@ def _wrong_dead_letters(state: PartitionState, _cells: Cells) -> Iterator[str]:
 def _lost_dead_letters(state: PartitionState, cells: Cells) -> Iterator[str]:
     queued = sum(letter.last_offset - letter.first_offset + 1 for letter, _ in _dead_letters(state))
     archiving = sum(
-        batch.record_count(batch.first_offset, batch.last_offset, [cell])
-        for batch, cell, _ in cells
-        if cell.state is RecordState.ARCHIVING
+        references if batch.is_split else batch.size for batch, cell, references in cells if cell.state is _ARCHIVING
     )
     if archiving != queued:
         yield f"{archiving} records are ARCHIVING, and {queued} go to the dead-letter queue"
 
 
-def _dead_letters(state: PartitionState) -> Iterator[tuple[DeadLetter, int | None]]:
-    """Go through what goes to the dead-letter queue, each with the write that has to succeed first."""
+def _dead_letters(state: PartitionState) -> list[tuple[DeadLetter, int | None]]:
+    """Return what goes to the dead-letter queue, each with the write that has to succeed first."""
+    letters: list[tuple[DeadLetter, int | None]] = [(letter, None) for letter in state.dead_letters.values()]
     for number, pending in state.writes.items():
         write = number if isinstance(pending, PendingWrite) else None
-        yield from ((letter, write) for letter in pending.dead_letters)
-    yield from ((letter, None) for letter in state.dead_letters.values())
+        letters += [(letter, write) for letter in pending.dead_letters]
+    return letters
 
 
 def _wrong_count(state: PartitionState, _cells: Cells) -> Iterator[str]:
@@ -241,15 +241,18 @@ def _wrong_count(state: PartitionState, _cells: Cells) -> Iterator[str]:
         yield f"the delivery complete count is {state.delivery_complete_count}, and {count} records are terminal"
 
 
-def _missed_records(state: PartitionState, _cells: Cells) -> Iterator[str]:
-    for batch in state.in_flight:
-        offset = batch.first_acquirable(batch.first_offset)
-        if offset is not None and offset < state.acquirable_from:
-            yield f"{offset} of {batch} is acquirable, and fetches look from {state.acquirable_from} on"
-        if offset is not None and not state.find_next and batch.last_offset >= state.start_offset:
-            yield f"{batch} has records that no fetch looks for"
-        most = max((cell.delivery_count for cell in batch.distinct() if cell.is_acquirable), default=0)
-        if most > state.most_delivered:
+def _missed_records(state: PartitionState, cells: Cells) -> Iterator[str]:
+    found = None
+    for batch, cell, _ in cells:
+        if not cell.is_acquirable:
+            continue
+        if batch is not found:
+            found, offset = batch, batch.first_acquirable(batch.first_offset)
+            if offset is None or offset < state.acquirable_from:
+                yield f"{offset} of {batch} is acquirable, and fetches look from {state.acquirable_from} on"
+            if not state.find_next and batch.last_offset >= state.start_offset:
+                yield f"{batch} has records that no fetch looks for"
+        if cell.delivery_count > state.most_delivered:
             yield f"{batch} has records with more deliveries than {state.most_delivered}, which throttling relies on"
 
 

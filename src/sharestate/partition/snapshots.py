@@ -29,6 +29,7 @@ from sharestate.partition.state import FinalWrite, GapWindow, PartitionState, Pe
 from sharestate.partition.write_policies import writer_for
 from sharestate.values.checks import MAX_INT64, expect
 from sharestate.values.config import ShareConfig
+from sharestate.values.named_tuples import new_tuple
 from sharestate.values.profiles import KipWritePolicy, Profile
 from sharestate.values.records import RecordState, SharePartitionKey
 from sharestate.values.requests import StateBatch
@@ -100,7 +101,7 @@ _NOT_GIVEN: Final = "not as any share partition would give it"
 def take_snapshot(state: PartitionState) -> Snapshot:
     """Return everything about *state*; linear in the batches and the records of split ones."""
     rows: dict[CellRow, int] = {}
-    batches = tuple(_batch_row(batch, rows) for batch in state.in_flight)
+    batches = tuple([_batch_row(batch, rows) for batch in state.in_flight])
     locks = {cell.lock for batch in state.in_flight for cell in batch.distinct() if cell.lock is not None}
     return Snapshot(
         **_others(state),
@@ -127,22 +128,26 @@ def _others(state: PartitionState) -> dict[str, Any]:
 def _batch_row(batch: Batch, rows: dict[CellRow, int]) -> BatchRow:
     first, last = batch.first_offset, batch.last_offset
     if not batch.is_split:
-        return BatchRow(first, last, False, (RunRow(1, _position(batch.cell, rows)),))  # noqa: FBT003 - a row
+        return new_tuple(BatchRow, (first, last, False, (new_tuple(RunRow, (1, _position(batch.cell, rows))),)))
     positions = {cell: _position(cell, rows) for cell in batch.distinct()}
     runs = groupby(map(positions.__getitem__, batch.cells))
-    return BatchRow(first, last, True, tuple(RunRow(len(list(run)), position) for position, run in runs))  # noqa: FBT003 - a row
+    sizes = [new_tuple(RunRow, (len(list(run)), position)) for position, run in runs]
+    return new_tuple(BatchRow, (first, last, True, tuple(sizes)))
 
 
 def _position(cell: Cell, rows: dict[CellRow, int]) -> int:
     """Return the position of the row of *cell*; equal cells share one, so that equal snapshots have equal rows."""
-    row = CellRow(
-        cell.state,
-        cell.delivery_count,
-        cell.member_id,
-        None if cell.lock is None else cell.lock.creation,
-        cell.write,
-        None if cell.rollback is None else _position(cell.rollback, rows),
-        cell.lock_expired,
+    row = new_tuple(
+        CellRow,
+        (
+            cell.state,
+            cell.delivery_count,
+            cell.member_id,
+            None if cell.lock is None else cell.lock.creation,
+            cell.write,
+            None if cell.rollback is None else _position(cell.rollback, rows),
+            cell.lock_expired,
+        ),
     )
     return rows.setdefault(row, len(rows))
 

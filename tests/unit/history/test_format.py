@@ -81,11 +81,13 @@ def structs(columns: tuple[Column, ...]) -> st.SearchStrategy[dict[str, Any]]:
 REQUESTS = {name: structs(kind.request) for name, kind in KINDS.items()}
 RESPONSES = {name: structs(kind.response) for name, kind in KINDS.items()}
 TOPS = {
-    column.name: st.none() | values(column)
-    for column in EVENT_COLUMNS
-    if column.need is Need.OPTIONAL and column.name != "kind"
+    column.name: values(column) for column in EVENT_COLUMNS if column.need is Need.OPTIONAL and column.name != "kind"
 }
 """The strategies of each kind and column, made once: to make one takes longer than to draw from it."""
+
+
+OUTLINES = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 2 ** (4 + len(TOPS)) - 1)), max_size=12)
+"""Kinds of events, and the bits of a number for what they have, as to draw a bit takes as long as a value."""
 
 
 @st.composite
@@ -93,13 +95,13 @@ def events(draw: st.DrawFn) -> list[Event]:
     """Return events of two share partitions."""
     made = []
     numbers = [0, 0]
-    for kind_name in draw(st.lists(st.sampled_from(sorted(KINDS)), max_size=12)):
+    for kind_name, present in draw(OUTLINES):
         kind = KINDS[kind_name]
-        partition = draw(st.integers(0, 1))
-        top = {name: draw(strategy) for name, strategy in TOPS.items()}
+        partition, has_request, has_response, inferred, *has = (present >> bit & 1 for bit in range(4 + len(TOPS)))
+        top = {name: draw(each) if there else None for (name, each), there in zip(TOPS.items(), has, strict=True)}
         needs = any(column.need is Need.REQUIRED for column in kind.request)
-        request = draw(REQUESTS[kind_name]) if needs or draw(st.booleans()) else None
-        response = draw(RESPONSES[kind_name]) if draw(st.booleans()) else None
+        request = draw(REQUESTS[kind_name]) if needs or has_request else None
+        response = draw(RESPONSES[kind_name]) if has_response else None
         made.append(
             Event(
                 group_id="g",
@@ -109,7 +111,7 @@ def events(draw: st.DrawFn) -> list[Event]:
                 kind=kind_name,
                 request=request,
                 response=response,
-                inferred=draw(st.booleans()),
+                inferred=bool(inferred),
                 **top,
             )
         )

@@ -130,14 +130,15 @@ def test_a_write_that_divides_records_otherwise_depends_on_what_was_read_with_th
 
 
 def test_a_write_that_nothing_has_issued_may_be_of_a_lock_that_is_older_than_it_seems() -> None:
-    """That of the fetch which has acquired the first record of it."""
+    """That of one of the fetches which have acquired the first record of it, the nearest first; of no later one."""
     life = HandMadeLife()
-    life.fetches(10, 2, "m1", 1, (0, 3, 1))
-    life.fetches(20, 2, "m2", 1, (6, 9, 1))
+    for number, acquired in enumerate([(6, 7, 1), (8, 9, 1), (6, 7, 2), (6, 6, 3)]):
+        life.fetches(10 * number, 2, f"m{number}", 1, acquired)
     life.writes(1_010, 101, (0, 0), (6, 9, 0, 1))
+    life.fetches(1_020, 2, "m4", 1, (6, 9, 4))
     steps = steps_of(life)
     index = next(at for at, step in enumerate(steps) if step.what is What.ARRIVAL)
 
     found = acquiring_steps(steps, index, Mismatch("write", {"state_batches": [[6, 9, 0, 1]]}, None))
 
-    assert [steps[at].event.member_id for at in found] == ["m2"]
+    assert [steps[at].event.member_id for at in found] == ["m3", "m2", "m0"]

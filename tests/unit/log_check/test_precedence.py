@@ -250,3 +250,28 @@ def test_a_record_below_the_spso_holds_it_back_until_it_is_archived() -> None:
     ).report
 
     assert (report.verdict, report.moves) == (Verdict.EXPLAINED, 0)
+
+
+@pytest.mark.parametrize("first", [0, 10])
+def test_a_record_that_the_log_start_has_passed_holds_the_spso_back_until_it_is_archived(first: int) -> None:
+    """It was acquired before; the write that archives it, as its member's session ends, names the same SPSO."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    if first:
+        life.appends(12, 0, first - 1)
+        life.fetches(20, 2, "m1", 1, (0, first - 1, 1))
+        life.acknowledges(25, 3, "m1", 2, (0, first - 1, 1), None)
+        life.writes(26, 100, (0, first), (0, first - 1, 2, 1))
+    life.appends(36, first, first + 9)
+    life.fetches(37, 1, "m2", 1, (first, first + 9, 1))
+    life.deletes(40, first + 1)
+    life.acknowledges(80, 3, "m2", 2, (first, first + 9, 1), None)
+    life.writes(81, 101, (first + 1, 9), *((offset, offset, 2, 1) for offset in range(first + 1, first + 10)))
+    life.loses(115, "m2")
+    life.writes(180, 102, (first + 1, 9), (first, first, 4, 1))
+
+    report = check_partition(
+        life.events[0].key, [*enumerate(life.events, 2)], "history.jsonl", Header(order=Order.ARRIVAL)
+    ).report
+
+    assert (report.verdict, report.moves) == (Verdict.EXPLAINED, 0)

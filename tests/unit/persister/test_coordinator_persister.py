@@ -79,8 +79,8 @@ class TestSqlitePersister(PersisterContract):
     """`SqlitePersister` keeps the contract, and its file keeps what is stored."""
 
     @pytest.fixture(autouse=True)
-    def _in(self, tmp_path: Path) -> Iterator[None]:
-        self.path = tmp_path / "state.db"
+    def _in(self, in_memory: Path) -> Iterator[None]:
+        self.path = in_memory / "state.db"
         self.opened: list[SqlitePersister] = []
         yield
         self.close()
@@ -167,26 +167,26 @@ def start_offset(persister: CoordinatorPersister) -> int:
 # ---- what a file keeps
 
 
-def test_a_file_keeps_what_was_answered(tmp_path: Path) -> None:
+def test_a_file_keeps_what_was_answered(in_memory: Path) -> None:
     """A persister that is opened on the file of an earlier one has its states and its fenced leaders."""
-    with SqlitePersister(tmp_path / "state.db") as persister:
+    with SqlitePersister(in_memory / "state.db") as persister:
         begin(persister)
         write(persister, 5, StateBatch(5, 9, 2, 1))
         reader = PartitionIdLeaderEpochData(partition=0, leader_epoch=4)
         persister.read_state(ReadStateParameters.of("g", TOPIC_ID, reader))
         before = persister.stored("g", TOPIC_ID, 0)
 
-    with SqlitePersister(str(tmp_path / "state.db")) as again:
+    with SqlitePersister(str(in_memory / "state.db")) as again:
         assert again.stored("g", TOPIC_ID, 0) == before
         assert again.stored("g", TOPIC_ID, 1) is None
         assert only(write(again, 6).result()).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_a_leader_goes_on_where_another_one_was(tmp_path: Path) -> None:
+def test_a_leader_goes_on_where_another_one_was(in_memory: Path) -> None:
     """A leader over a file starts behind the records that were acknowledged to the one before."""
     starts = []
     for leader_epoch in (0, 1):
-        with SqlitePersister(tmp_path / "state.db") as persister:
+        with SqlitePersister(in_memory / "state.db") as persister:
             if leader_epoch == 0:
                 begin(persister)
             partition = SharePartition(KEY, leader_epoch=leader_epoch)
@@ -200,10 +200,10 @@ def test_a_leader_goes_on_where_another_one_was(tmp_path: Path) -> None:
     assert starts == [0, 5]
 
 
-def test_a_file_that_cannot_be_loaded_is_closed(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_loaded_is_closed(in_memory: Path) -> None:
     """A record that nobody can read is refused when the file is opened."""
-    SqlitePersister(tmp_path / "state.db").close()
-    database = sqlite3.connect(tmp_path / "state.db")
+    SqlitePersister(in_memory / "state.db").close()
+    database = sqlite3.connect(in_memory / "state.db")
     checksum = crc32(bytes(8) + b"\xff" * 8 + bytes(2))  # of the offset, the length of no value, and the key
     database.execute("INSERT INTO records VALUES (0, x'0000', NULL, ?)", [checksum])
     database.execute("UPDATE log SET end_offset = 1")
@@ -211,7 +211,7 @@ def test_a_file_that_cannot_be_loaded_is_closed(tmp_path: Path) -> None:
     database.close()
 
     with pytest.raises(StateLogError, match="the record with offset 0 cannot be read: key, byte 2"):
-        SqlitePersister(tmp_path / "state.db")
+        SqlitePersister(in_memory / "state.db")
 
 
 # ---- failures

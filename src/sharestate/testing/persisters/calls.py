@@ -167,7 +167,8 @@ class PersisterCalls(Contract):
     def write_all(self, persister: Persister, *requests: WriteStateParameters) -> None:
         """Send writes one after the other, each of which has to succeed."""
         for request in requests:
-            expect(self.written(persister, request), NONE, f"the write {request}")
+            if (found := self.written(persister, request)) != NONE:  # as `expect`, but long requests take long to print
+                expect(found, NONE, f"the write {request}")
 
     def delete(self, persister: Persister) -> int:
         """Delete partition 0, and return the error code."""

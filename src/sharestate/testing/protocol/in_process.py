@@ -42,8 +42,9 @@ def effects_are_values(effects: object) -> None:
     """
     demand(not callable(effects), "{} is among the effects, which can be called", effects)
     demand(not isinstance(effects, _CAN_CHANGE), "a {0.__name__} is among the effects, which can change", type(effects))
-    if isinstance(effects, Sequence) and not isinstance(effects, str):
-        for effect in effects:
+    # Nearly all are rows, which are tuples, of plain values: an ABC takes long to ask.
+    if isinstance(effects, (tuple, Sequence)) and not isinstance(effects, str):
+        for effect in () if _PLAIN.issuperset(map(type, effects)) else effects:
             if type(effect) not in _PLAIN:
                 effects_are_values(effect)
 
