@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ HELD_AS_JSON = {
     "base": None,
 }
 MARKS = "{}<!-- comparison: what follows is written by `make growth` -->\n{}{}{}"
+CALLS = cache(program.calls)
+"""Counts calls, which are the same each time."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,7 @@ def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(program, "build", lambda *_, **__: "Kafka")
+    monkeypatch.setattr(program, "calls", CALLS)
     monkeypatch.setattr(program, "rounds", rounds)
     monkeypatch.setattr(program, "memory", lambda *_: iter([HELD]))
     monkeypatch.setattr(program, "_about", lambda arguments: [f"{arguments.rounds} rounds"])
