@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
-from sharestate.history import Event, Header
+from sharestate.history import Event, Header, Order
+from sharestate.log_check import PartitionReport
 from sharestate.log_check.budget import Budget
+from sharestate.log_check.partition_events import Located
 from sharestate.log_check.verify import check_partition
 
 RUN = Path(__file__).parents[1] / "data" / "broker-log" / "k431-seq"
@@ -46,6 +48,15 @@ def ordered(events: Iterable[Event]) -> list[Event]:
         located = list(enumerate(own, 2))
         _ORDERED[known] = own, list(check_partition(own[0].key, located, "history.jsonl", Header()).events())
     return list(_ORDERED[known][1])
+
+
+def reports_of(events: Iterable[Event]) -> list[PartitionReport]:
+    """Return what the check of a history with these events finds out about each share partition."""
+    own: dict[tuple[str, str, int], list[Located]] = {}
+    for line, event in enumerate(events, 2):
+        own.setdefault(event.key, []).append((line, event))
+    header = Header(order=Order.ARRIVAL)
+    return [check_partition(key, located, "history.jsonl", header).report for key, located in own.items()]
 
 
 def noted(budgets: list[Budget]) -> Callable[[int], Budget]:
