@@ -69,9 +69,14 @@ def noted(budgets: list[Budget]) -> Callable[[int], Budget]:
     return make
 
 
+@cache
+def _lines() -> tuple[str, ...]:
+    return (*gzip.decompress((RUN / "request.log.gz").read_bytes()).decode().splitlines(keepends=True),)
+
+
 def lines() -> list[str]:
-    """Return the lines of the run's request log."""
-    return gzip.decompress((RUN / "request.log.gz").read_bytes()).decode().splitlines(keepends=True)
+    """Return the lines of the run's request log, a list that may be changed."""
+    return [*_lines()]
 
 
 def rewritten(path: Path, change: Rewrite, *, skip: int = 0) -> tuple[Path, int]:
