@@ -80,7 +80,8 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         self._before = saved
         if self._partition is not None:
             offset, can_acquire = saved.next_fetch
-            self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], Recent(step.at_us, offset))
+            recent = Recent(step.at_us, offset)
+            self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], recent)
             if not (can_acquire and self._is_readable(offset)):
                 self._now.nothing_us = step.at_us
         if step.allowed is Allowed.UNDECIDED:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.calls import calls
 from bench.jvm import __main__ as program
 from bench.jvm.comparing import BYTES, MICROSECONDS, Round, readings
 from bench.workloads import RUNS, WHOLE, WORKLOADS, as_read
@@ -25,7 +26,7 @@ HELD_AS_JSON = {
     "base": None,
 }
 MARKS = "{}<!-- comparison: what follows is written by `make growth` -->\n{}{}{}"
-CALLS = cache(program.calls)
+CALLS = cache(calls)
 """Counts calls, which are the same each time."""
 
 
