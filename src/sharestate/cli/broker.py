@@ -7,7 +7,7 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
+from contextlib import AsyncExitStack, ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -114,8 +114,7 @@ def broker_command(  # noqa: PLR0913 - one parameter for each option
     """
     try:
         with ExitStack() as stack:
-            with without_hypothesis():
-                from sharestate.broker.server import QUICK_SETTINGS, StandingClock, TestBroker  # noqa: PLC0415 - an extra
+            from sharestate.broker.server import QUICK_SETTINGS, StandingClock, TestBroker  # noqa: PLC0415 - an extra
 
             config = {**(QUICK_SETTINGS if quick else {}), **_file_settings(properties), **settings}
             logging.basicConfig(format="%(message)s", stream=sys.stderr)
@@ -143,19 +142,6 @@ def broker_command(  # noqa: PLR0913 - one parameter for each option
         raise NoVerdict(message) from error
     except ShareStateError as error:
         raise NoVerdict(str(error)) from error
-
-
-@contextmanager
-def without_hypothesis() -> Iterator[None]:
-    """Keep kio from loading Hypothesis where that is installed: that takes a quarter of a broker's beginning."""
-    if "hypothesis" in sys.modules:
-        yield
-        return
-    sys.modules["hypothesis"] = None  # type: ignore[assignment]  # what Python has for a module that is not there
-    try:
-        yield
-    finally:
-        del sys.modules["hypothesis"]
 
 
 def _file_settings(properties: Path | None) -> Mapping[str, str]:

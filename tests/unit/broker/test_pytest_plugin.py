@@ -28,7 +28,6 @@ def ran(directory: Path, tests: Mapping[str, str], *options: str) -> subprocess.
     for name, text in tests.items():
         (directory / f"test_{name}.py").write_text(f"{SCENE}\n{text}")
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -W error\n")
-    (directory / "hypothesis.py").write_text("raise ModuleNotFoundError")  # kio would load it, and it takes its time
     return run(directory, *options)
 
 

@@ -10,16 +10,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer, ShareConsumer
 
-from sharestate.cli.broker import without_hypothesis
 from sharestate.cli.commands import sharestate
 from sharestate.history import open_history
 
@@ -128,19 +125,6 @@ def test_an_open_connection_to_the_control_port_ends_with_it() -> None:
             assert connection.recv(1) == b"{"
 
             assert ended(process, signal.SIGTERM) == (0, "", "")
-
-
-def test_hypothesis_is_hidden_while_modules_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not before or after: what was not loaded can be loaded then."""
-    monkeypatch.delitem(sys.modules, "hypothesis", raising=False)
-    with without_hypothesis(), pytest.raises(ModuleNotFoundError):
-        import_module("hypothesis")
-    assert "hypothesis" not in sys.modules
-
-    monkeypatch.setitem(sys.modules, "hypothesis", module := ModuleType("hypothesis"))
-    with without_hypothesis():
-        assert import_module("hypothesis") is module
-    assert sys.modules["hypothesis"] is module
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:
