@@ -211,7 +211,8 @@ def test_tls_and_login(scene: Scene, tmp_path: Path) -> None:
 def test_progress_is_shown_on_a_terminal(scene: Scene, tmp_path: Path) -> None:
     """And nothing of it in what is printed."""
     printed = tmp_path / "printed"
-    shown = on_terminal(printed, "state", "rebuild", "--json", "--bootstrap", scene.broker.address)
+    arguments = ("state", "rebuild", "--json", "--bootstrap", scene.broker.address)
+    shown = on_terminal(printed, *arguments, is_process=True)
 
     assert "reading" in shown
     assert from_cluster(scene)[GROUP] in map(json.loads, printed.read_text().splitlines())

@@ -13,9 +13,9 @@ from typing import Final
 from attrs import define, field, frozen
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
-from sharestate.history import Header, Order, create_history
-from sharestate.log_check import PartitionReport, Verdict, verify
+from sharestate.log_check import PartitionReport, Verdict
 from tests.falsified_logs.kinds import FALSIFIED, READ, WRITE, Kind, Logged, api_of, parts
+from tests.support.broker_logs import reports_of
 
 RUN: Final = Path(__file__).parents[1] / "data" / "broker-log" / "k431-seq"
 
@@ -95,18 +95,17 @@ class Run:
         return run
 
     def reports(self, lines: Iterable[str], scratch: Path, group_id: str | None = None) -> list[PartitionReport]:
-        """Return what the check says of a log like the run's, with files in *scratch*."""
-        log, history = scratch / "request.log", scratch / "history.jsonl"
+        """Return what the check says of a log like the run's, which is written into *scratch*."""
+        log = scratch / "request.log"
         log.write_text("".join(lines))
-        return self.reports_of([log], history, group_id)
+        return self.reports_of([log], group_id)
 
-    def reports_of(self, logs: Iterable[Path], history: Path, group_id: str | None = None) -> list[PartitionReport]:
-        """Return what the check says of request logs like the run's, imported into *history*."""
+    def reports_of(self, logs: Iterable[Path], group_id: str | None = None) -> list[PartitionReport]:
+        """Return what the check says of request logs like the run's."""
         broker = read_properties(self.home / "server.properties")
-        events = LogImport(RequestLog([*logs]), TopicLogs(self.home / "segments"), broker=broker, group_id=group_id)
-        with create_history(history, Header(order=Order.ARRIVAL)) as file:
-            file.write(events)
-        return list(verify(history))
+        return reports_of(
+            LogImport(RequestLog([*logs]), TopicLogs(self.home / "segments"), broker=broker, group_id=group_id)
+        )
 
     def falsified(self, name: str, explained: Iterable[Key], rnd: random.Random, most: int) -> Iterator[Falsified]:
         """

@@ -76,6 +76,6 @@ def test_rotated_files_stay_clean(run: Run, tmp_path: Path) -> None:
     middle.write_text("".join(parts_of_log[1]))
     new.write_text("".join(parts_of_log[2]))
 
-    reports = run.reports_of([new, old, middle], tmp_path / "history.jsonl", GROUP)
+    reports = run.reports_of([new, old, middle], GROUP)
 
     assert {report.verdict for report in reports} == {Verdict.EXPLAINED}

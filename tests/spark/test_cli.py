@@ -76,7 +76,8 @@ def test_a_rebuild_shows_on_a_terminal_how_far_it_is(tmp_path: Path, monkeypatch
 
     for name, value in JAVA.items():
         monkeypatch.setenv(name, value)
-    shown = on_terminal(tmp_path / "out", "spark", "rebuild", "--json", SEGMENTS, tmp_path / "tables")
+    arguments = ("spark", "rebuild", "--json", SEGMENTS, tmp_path / "tables")
+    shown = on_terminal(tmp_path / "out", *arguments, is_process=True)
 
     assert json.loads((tmp_path / "out").read_text())["share_partitions"] == len(states)
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {"states", "health"}

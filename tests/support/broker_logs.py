@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_properties
-from sharestate.history import Event, Header
+from sharestate.history import Event, Header, Order
+from sharestate.log_check import PartitionReport
 from sharestate.log_check.budget import Budget
+from sharestate.log_check.partition_events import Located
 from sharestate.log_check.verify import check_partition
 
 RUN = Path(__file__).parents[1] / "data" / "broker-log" / "k431-seq"
@@ -48,6 +50,15 @@ def ordered(events: Iterable[Event]) -> list[Event]:
     return list(_ORDERED[known][1])
 
 
+def reports_of(events: Iterable[Event]) -> list[PartitionReport]:
+    """Return what the check of a history with these events finds out about each share partition."""
+    own: dict[tuple[str, str, int], list[Located]] = {}
+    for line, event in enumerate(events, 2):
+        own.setdefault(event.key, []).append((line, event))
+    header = Header(order=Order.ARRIVAL)
+    return [check_partition(key, located, "history.jsonl", header).report for key, located in own.items()]
+
+
 def noted(budgets: list[Budget]) -> Callable[[int], Budget]:
     """Return what makes the usual budgets of checks, and notes them in a list."""
 
@@ -58,9 +69,14 @@ def noted(budgets: list[Budget]) -> Callable[[int], Budget]:
     return make
 
 
+@cache
+def _lines() -> tuple[str, ...]:
+    return (*gzip.decompress((RUN / "request.log.gz").read_bytes()).decode().splitlines(keepends=True),)
+
+
 def lines() -> list[str]:
-    """Return the lines of the run's request log."""
-    return gzip.decompress((RUN / "request.log.gz").read_bytes()).decode().splitlines(keepends=True)
+    """Return the lines of the run's request log, a list that may be changed."""
+    return [*_lines()]
 
 
 def rewritten(path: Path, change: Rewrite, *, skip: int = 0) -> tuple[Path, int]:

@@ -79,9 +79,10 @@ class CheckedPartition(CheckedFetches, UnobservedEvents):
         handler = self._HANDLERS[step.what]
         self._before = saved
         if self._partition is not None:
-            recent = Recent(step.at_us, self._partition.next_fetch_offset())
+            offset, can_acquire = saved.next_fetch
+            recent = Recent(step.at_us, offset)
             self._now.recent = (*self._now.recent[1 - _MOST_RECENT :], recent)
-            if not (self._partition.can_acquire() and self._is_readable(recent.offset)):
+            if not (can_acquire and self._is_readable(offset)):
                 self._now.nothing_us = step.at_us
         if step.allowed is Allowed.UNDECIDED:
             self.counts.undecided_fetches += 1

@@ -33,6 +33,7 @@ class PartialOrder:
         self.order = list(range(len(steps)))
         self._after: list[set[int]] = [set() for _ in steps]
         self._budget = budget
+        self._by_order = sorted(self.order, key=lambda index: self.steps[index].order)
 
     def put(self, first: int | None, then: int | None) -> bool:
         """Put one step before another one unless their times forbid it; return whether that was not known."""
@@ -68,18 +69,22 @@ class PartialOrder:
         """Narrow the time of each step by those of the steps that come before and after it."""
         earliest_us, latest_us = self.earliest_us, self.latest_us
         for index in self.order:
+            own_us = earliest_us[index]
             for then in self._after[index]:
-                earliest_us[then] = max(earliest_us[then], min(earliest_us[index], latest_us[then]))
+                if earliest_us[then] < own_us:
+                    earliest_us[then] = max(earliest_us[then], min(own_us, latest_us[then]))
         for index in reversed(self.order):
             for then in self._after[index]:
-                latest_us[index] = min(latest_us[index], max(latest_us[then], earliest_us[index]))
+                if latest_us[then] < latest_us[index]:
+                    latest_us[index] = min(latest_us[index], max(latest_us[then], earliest_us[index]))
 
     def preferred_us(self) -> list[int]:
         """Return the preferred time of each step: no later than that of any that comes after it."""
         earliest_us = [step.earliest_us for step in self.steps]
         for index in self.order:
+            own_us = earliest_us[index]
             for then in self._after[index]:
-                earliest_us[then] = max(earliest_us[then], earliest_us[index])
+                earliest_us[then] = max(earliest_us[then], own_us)
         preferred_us = [
             min(max(step.at_us, earliest), step.latest_us)
             for step, earliest in zip(self.steps, earliest_us, strict=True)
@@ -96,7 +101,7 @@ class PartialOrder:
         for after in self._after:
             for then in after:
                 before[then] += 1
-        by_time = sorted(range(len(self.steps)), key=lambda index: (preferred_us[index], self.steps[index].order))
+        by_time = sorted(self._by_order, key=preferred_us.__getitem__)
         rank = [0] * len(by_time)
         for place, index in enumerate(by_time):
             rank[index] = place

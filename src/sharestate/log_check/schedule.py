@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import pairwise
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from sharestate.history import Event
@@ -140,7 +140,7 @@ class Step(NamedTuple):
         return self.at_us, self.what, self.event.seq
 
 
-KEY: Final = attrgetter("line", "what", "allowed", "way")
+KEY: Final = itemgetter(*map(Step._fields.index, ("line", "what", "allowed", "way")))
 """Returns by what two steps of a share partition do the same; searches ask for those of all steps that are left."""
 
 

@@ -196,6 +196,12 @@ class Saved:
     """What a copy of it costs, which is also how much memory it takes. [work]"""
 
     @cached_property
+    def next_fetch(self) -> tuple[int, bool]:
+        """The offset of the next fetch, and whether it could acquire something: many steps are tried from here."""
+        assert self.partition is not None  # noqa: S101 - nobody asks before its state was read
+        return self.partition.next_fetch_offset(), self.partition.can_acquire()
+
+    @cached_property
     def key(self) -> int:
         """
         The hash of that by which two are the same: what comes after them is, too.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import altair as alt
 from attrs import frozen
@@ -137,14 +137,15 @@ class _Axis:
         return alt.X(
             "x:Q",
             title=None,
-            scale=alt.Scale(domain=domain, nice=False, zero=False),
-            axis=alt.Axis(
-                format="d",
-                tickMinStep=1,
-                tickCount=self.width // (_CHARACTER * (len(str(self.last_offset)) + 2)),
-                grid=False,
-                labelExpr="datum.value < 0 ? '' : datum.label",
-            ),
+            # No Scale and no Axis: those have a hundred fields, which Altair would copy with each part of a picture.
+            scale={"domain": domain, "nice": False, "zero": False},
+            axis={
+                "format": "d",
+                "grid": False,
+                "labelExpr": "datum.value < 0 ? '' : datum.label",
+                "tickCount": self.width // (_CHARACTER * (len(str(self.last_offset)) + 2)),
+                "tickMinStep": 1,
+            },
         )
 
 
@@ -195,8 +196,16 @@ def _text(run: Run) -> str:
     return f"{run.first_offset}-{run.last_offset} {run.state.name.title()} ×{run.delivery_count}{owner}{write}"
 
 
+class _Inline(alt.Data):
+    """Data that nobody changes: Altair copies all parts of a picture whenever it puts some of them together."""
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        """Return the same."""
+        return self
+
+
 def _data(values: Sequence[Datum]) -> alt.Chart:
-    return alt.Chart(alt.Data(values=list(values)))
+    return alt.Chart(_Inline(values=list(values)))
 
 
 def _runs(runs: Sequence[Datum], axis: _Axis) -> alt.Chart:

@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -184,13 +184,13 @@ class SimulatedPartition:
         self._times_us.append(self._broker.agenda.now_us)
         self.wake()
 
-    def appended_us(self, first: int, last: int) -> Iterable[int]:
-        """Yield when each record of a range was appended. [µs]"""
+    def appended_us(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield when the records of a range were appended [µs], and how many of them then."""
         place = bisect_left(self._ends, first)
-        for offset in range(first, last + 1):
-            if offset > self._ends[place]:
-                place += 1
-            yield self._times_us[place]
+        while first <= last:
+            end = min(self._ends[place], last) + 1
+            yield self._times_us[place], end - first
+            first, place = end, place + 1
 
     # ---- fetches
 

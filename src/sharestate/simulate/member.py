@@ -19,6 +19,7 @@ Waits: TypeAlias = "Generator[int | Callable[[Resume], object], Any, Any]"
 
 _RENEWED: Final = (AcknowledgeType.RENEW,)
 _SINGLE: Final = {kind: (kind,) for kind in AcknowledgeType}
+_ACCEPTED: Final = _SINGLE[AcknowledgeType.ACCEPT]
 
 
 class _Processed(NamedTuple):
@@ -92,8 +93,9 @@ class Member:
         for partition, acquired in found:
             batches, records, all_us = [], 0, 0
             for first, last, delivery_count in acquired:
+                accepted_us = partition.attempts.all_accepted_us(first, last, delivery_count)
                 kinds = []
-                for offset in range(first, last + 1):
+                for offset in range(first, last + 1) if accepted_us is None else ():
                     took_us, kind = partition.attempts.of(offset, delivery_count)
                     all_us += took_us
                     if kind is None:
@@ -102,8 +104,9 @@ class Member:
                     if kind is AcknowledgeType.RELEASE:
                         waits += self._load.retry_backoff_ms
                     kinds.append(kind)
-                records += len(kinds)
-                batches.append(AcknowledgementBatch(first, last, _shortened(kinds)))
+                all_us += accepted_us or 0
+                records += last - first + 1
+                batches.append(AcknowledgementBatch(first, last, _shortened(kinds) if kinds else _ACCEPTED))
             done.append(_Processed(partition, batches, records, all_us))
         took = sum(each.took_us for each in done)
         self._counts.processing_us += took
@@ -181,7 +184,8 @@ class Member:
     def _count_accepted(self, partition: SimulatedPartition, accepted: list[tuple[int, int]]) -> None:
         now_us, latencies = self._agenda.now_us, self._counts.latencies_us
         for first, last in accepted:
-            latencies.extend(now_us - at_us for at_us in partition.appended_us(first, last))
+            for at_us, records in partition.appended_us(first, last):
+                latencies.extend([now_us - at_us] * records)
 
     def _renew(self, poll: int) -> None:
         if poll != self._polls or not self._held:

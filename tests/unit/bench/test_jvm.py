@@ -361,17 +361,21 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path) -> None:
             pytest.fail("there is nothing to unpack")
 
 
-def test_a_machine_without_java_is_told_what_it_lacks(tmp_path: Path) -> None:
+def test_a_machine_without_java_is_told_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Where there is no Java, the program says so and how to get it, and measures nothing."""
-    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "bench.jvm"]
+    for name in ("PATH", "HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["bench.jvm"])
 
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    with pytest.raises(SystemExit) as ended:
+        program.main()
 
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "there is no java and no javac and no mvn" in ended.stderr
-    assert "apt-get install openjdk-17-jdk-headless maven" in ended.stderr
-    assert "Traceback" not in ended.stderr
+    told = str(ended.value.code)  # a text is written to standard error, and the exit code is 1
+    assert "there is no java and no javac and no mvn" in told
+    assert "apt-get install openjdk-17-jdk-headless maven" in told
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from bench.calls import calls
 from bench.jvm import __main__ as program
 from bench.jvm.comparing import BYTES, MICROSECONDS, Round, readings
 from bench.workloads import RUNS, WHOLE, WORKLOADS, as_read
@@ -24,6 +26,8 @@ HELD_AS_JSON = {
     "base": None,
 }
 MARKS = "{}<!-- comparison: what follows is written by `make growth` -->\n{}{}{}"
+CALLS = cache(calls)
+"""Counts calls, which are the same each time."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +44,7 @@ def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(program, "build", lambda *_, **__: "Kafka")
+    monkeypatch.setattr(program, "calls", CALLS)
     monkeypatch.setattr(program, "rounds", rounds)
     monkeypatch.setattr(program, "memory", lambda *_: iter([HELD]))
     monkeypatch.setattr(program, "_about", lambda arguments: [f"{arguments.rounds} rounds"])

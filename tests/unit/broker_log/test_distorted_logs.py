@@ -240,26 +240,32 @@ def test_what_was_there_before_the_log_is_visible_from_its_beginning(tmp_path: P
 # ---- names
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_nothing_leaks_of_what_is_redacted(tmp_path: Path, suffix: str) -> None:
-    """Neither names of groups, members, topics and files nor addresses are in the history; what it says stays."""
+@pytest.fixture(scope="module")
+def secret(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Event]]:
+    """The run's log with names of a topic and of a queue that are secret, and its events, which say them."""
     own = [line.replace('"s1"', '"secret-topic"') for line in lines()]
     queue = '{"name":"errors.deadletterqueue.topic.name","value":"secret-queue","configOperation":0}'
     own = [
         line.replace('"configs":[{', f'"configs":[{queue},{{', 1) if "ALTER_CONFIGS" in line else line for line in own
     ]
-    path = written(tmp_path / "secret-host.log", own)
+    path = written(tmp_path_factory.mktemp("secret") / "secret-host.log", own)
+    return path, imported(path)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_nothing_leaks_of_what_is_redacted(tmp_path: Path, suffix: str, secret: tuple[Path, list[Event]]) -> None:
+    """Neither names of groups, members, topics and files nor addresses are in the history; what it says stays."""
+    path, plain = secret
     target = tmp_path / f"history{suffix}"
 
     assert log("import", "--redact", path, *OPTIONS, "-o", target).exit_code == 0
 
-    plain = imported(path)
     assert any((event.request or {}).get("dlq_topic") == "secret-queue" for event in plain)
     with open_history(target) as history:
         events = list(history)
     text = repr(history.header) + repr(events)
     names = {name for event in plain for name in (event.group_id, event.member_id, event.connection) if name}
-    names |= {"secret", "127.0.0.1", str(tmp_path)}
+    names |= {"secret", "127.0.0.1", str(path.parent)}
     assert [name for name in names if name in text] == []
     assert [(event.topic_id, *event[2:8], event.kind) for event in events] == [
         (event.topic_id, *event[2:8], event.kind) for event in plain

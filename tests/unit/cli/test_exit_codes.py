@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -13,8 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
-from sharestate.cli.commands import sharestate
 from sharestate.cli.exits import run_command
+from tests.support.own_streams import exit_code
 
 VECTORS = Path(__file__).parents[2] / "data/vectors/section22"
 AGREES = VECTORS / "ex-10-a.jsonl"
@@ -36,14 +37,21 @@ Here = Callable[..., tuple[int, bytes, bytes]]
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Here:
-    """The command line in this process, where the streams of one do not matter."""
+def here(capfdbinary: pytest.CaptureFixture[bytes]) -> Here:
+    """The command line in this process, which has no streams to lose."""
 
-    def run(*arguments: str | Path) -> tuple[int, bytes, bytes]:
-        monkeypatch.setattr(sys, "argv", ["sharestate", *map(str, arguments)])
-        return (run_command(sharestate), *capfdbinary.readouterr())
+    def run(*arguments: str | Path, output: int | None = None) -> tuple[int, bytes, bytes]:
+        return (exit_code(*arguments, output=output), *capfdbinary.readouterr())
 
     return run
+
+
+@needs_full
+def test_a_process_whose_output_cannot_be_written_ends_with_2() -> None:
+    """Nothing of the interpreter's comes after what is reported."""
+    result = shell(">/dev/full", "--help")
+
+    assert (result.returncode, result.stderr) == (2, b"Error: No space left on device\n")
 
 
 @needs_full
@@ -60,11 +68,13 @@ def here(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byt
     ],
     ids=lambda arguments: " ".join(map(str, arguments[:2])),
 )
-def test_output_that_cannot_be_written_ends_with_2(arguments: list[str | Path]) -> None:
+def test_output_that_cannot_be_written_ends_with_2(
+    arguments: list[str | Path], here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk is reported in one line."""
-    result = shell(">/dev/full <<LINES\n{}\nLINES", *arguments)
-
-    assert (result.returncode, result.stderr) == (2, b"Error: No space left on device\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"{}\n")))
+    with Path("/dev/full").open("wb") as full:
+        assert here(*arguments, output=full.fileno()) == (2, b"", b"Error: No space left on device\n")
 
 
 def test_memory_that_is_not_there_ends_with_2(
@@ -105,31 +115,32 @@ def test_a_stream_that_is_closed_ends_serve_with_2(redirection: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["decode", "rebuild"])
-def test_what_only_shows_something_ends_with_2_without_output(command: str) -> None:
+def test_what_only_shows_something_ends_with_2_without_output(
+    command: str, here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Records are not read for nobody."""
-    result = shell(">&-", "state", command, STATE)
+    monkeypatch.setattr(sys, "stdout", None)  # what a closed one is
 
-    assert (result.returncode, result.stderr) == (2, b"Error: standard output is closed\n")
+    assert here("state", command, STATE) == (2, b"", b"Error: standard output is closed\n")
 
 
-def test_a_closed_standard_output_keeps_the_verdict() -> None:
+def test_a_closed_standard_output_keeps_the_verdict(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code is that of the comparison."""
     assert shell(">&-", "replay", AGREES).returncode == 0
-    assert shell(">&-", "kip", "--table", "write", "--profile", "kafka-4.3").returncode == 1
+    monkeypatch.setattr(sys, "stdout", None)
+    assert here("kip", "--table", "write", "--profile", "kafka-4.3") == (1, b"", b"")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["tables", "json"])
-def test_a_closed_pipe_ends_with_141(options: list[str]) -> None:
-    """The exit code is the one that shells give to SIGPIPE, and nothing is reported."""
+def test_a_closed_pipe_ends_with_141(options: list[str], here: Here) -> None:
+    """The exit code is the one that shells give to SIGPIPE, and nothing is reported (as a process: test_state.py)."""
     reader, writer = os.pipe()
     os.close(reader)
 
-    result = subprocess.run(
-        [*SHARESTATE, "replay", *options, str(AGREES)], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
-    )
+    ended = here("replay", *options, AGREES, output=writer)
 
     os.close(writer)
-    assert (result.returncode, result.stderr) == (141, b"")
+    assert ended == (141, b"", b"")
 
 
 def test_ctrl_c_ends_with_130() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sharestate.cli.commands import sharestate
+from tests.support.own_streams import exit_code
 
 DATA = Path(__file__).parents[2] / "data"
 VECTORS = DATA / "vectors/section22"
@@ -193,13 +192,11 @@ def test_a_directory_without_traces_ends_with_2(tmp_path: Path) -> None:
     assert replay().exit_code == 2
 
 
-def test_a_pipe_gets_no_progress_bar_and_no_color(wrong: Path) -> None:
+def test_a_pipe_gets_no_progress_bar_and_no_color(wrong: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Standard error stays empty, whatever the tables hold."""
-    command = [sys.executable, "-m", "sharestate", "replay", str(wrong), str(VECTORS)]
+    assert exit_code("replay", wrong, VECTORS) == 1
 
-    result = subprocess.run(command, capture_output=True, check=False, text=True)
-
-    assert result.returncode == 1
-    assert result.stderr == ""
-    assert "\x1b" not in result.stdout
-    assert f"{wrong}:3" in result.stdout
+    output, errors = capfd.readouterr()
+    assert errors == ""
+    assert "\x1b" not in output
+    assert f"{wrong}:3" in output

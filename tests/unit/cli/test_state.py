@@ -387,23 +387,30 @@ def test_nothing_to_read_is_an_error(tmp_path: Path, command: str) -> None:
 
 def test_without_an_extra_what_needs_it_is_an_error() -> None:
     """The message names the extra; JSON lines need none."""
-    missing = "import sys; sys.modules['aiokafka'] = sys.modules['confluent_kafka'] = None"
-    command = f"{missing}; from sharestate.cli import main; main()"
+    runs: dict[tuple[str | Path, ...], tuple[int, str]] = {
+        ("decode", DUMP): (0, ""),
+        ("decode", SEGMENTS): (2, f"Error: sharestate.segments {NEEDED.format('segments')}\n"),
+        ("rebuild", "--bootstrap", "x"): (2, f"Error: a cluster {NEEDED.format('consumer')}\n"),
+    }
+    told = [json.dumps([*map(str, arguments)]) for arguments in runs]
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        arguments = (sys.executable, "-c", command, "state", *arguments)
-        return subprocess.run(arguments, capture_output=True, check=False, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *told], capture_output=True, check=True, text=True, timeout=60
+    )
 
-    assert run("decode", DUMP).returncode == 0
-    for arguments, message in (
-        (("decode", SEGMENTS), "sharestate.segments needs the extra 'segments': pip install 'sharestate[segments]'"),
-        (
-            ("rebuild", "--bootstrap", "x"),
-            "a cluster needs the extra 'consumer': pip install 'sharestate[consumer]'",
-        ),
-    ):
-        result = run(*arguments)
-        assert (result.returncode, result.stderr) == (2, f"Error: {message}\n")
+    assert [tuple(ended) for ended in json.loads(result.stdout)] == [*runs.values()]
+
+
+NEEDED = "needs the extra '{0}': pip install 'sharestate[{0}]'"
+WITHOUT_EXTRAS = """
+import json, sys
+sys.modules["aiokafka"] = sys.modules["confluent_kafka"] = None
+from click.testing import CliRunner
+from sharestate.cli.commands import sharestate
+ended = [CliRunner().invoke(sharestate, ["state", *json.loads(arguments)]) for arguments in sys.argv[1:]]
+print(json.dumps([[each.exit_code, each.stderr] for each in ended]))
+"""
+"""Runs commands in a process that cannot import what two extras have."""
 
 
 # ---- terminals

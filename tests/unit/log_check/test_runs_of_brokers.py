@@ -12,6 +12,7 @@ import pytest
 from sharestate.broker_log import LogImport, RequestLog, TopicLogs, read_group_configs, read_properties
 from sharestate.history import Header, Order, create_history
 from sharestate.log_check import Verdict, verify
+from tests.support.broker_logs import reports_of
 
 RUNS: Final = Path(__file__).parents[2] / "data" / "broker-log"
 ALTERATION: Final = b'"INCREMENTAL_ALTER_CONFIGS"'
@@ -41,10 +42,8 @@ def checked(run: str, scratch: Path, *, is_altered: bool = True) -> dict[Verdict
         broker=read_properties(homes[0] / "server.properties"),
         groups=read_group_configs([described] if is_altered and described.exists() else []),
     )
-    with create_history(scratch / "history.jsonl", Header(order=Order.ARRIVAL)) as file:
-        file.write(events)
     found: dict[Verdict, list[str]] = {}
-    for report in verify(scratch / "history.jsonl"):
+    for report in reports_of(events):
         found.setdefault(report.verdict, []).append("; ".join(finding.reason for finding in report.findings))
     return found
 

@@ -22,6 +22,7 @@ from sharestate.simulate import (
     simulate,
     simulation,
 )
+from sharestate.simulate.attempts import Attempts
 from sharestate.simulate.broker import SimulatedPartition
 
 POISON = Load(records=100, producer_batch=100, poison_rate=1.0)
@@ -168,6 +169,16 @@ def test_what_is_conserved(load: Load, name: str) -> None:
     assert 0 < result.utilization <= 1
     assert result.wasted_ms <= result.processing_ms
     assert simulate(load, seed=7) == result != simulate(load, seed=8)
+
+
+@pytest.mark.parametrize("load", LOADS[:3])
+def test_what_is_accepted_as_a_whole_is_as_if_one_by_one(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range of which every record is accepted is processed at once, and that changes nothing."""
+    few = attrs.evolve(load, records=300)
+    at_once = simulate(few, seed=7)
+    monkeypatch.setattr(Attempts, "all_accepted_us", lambda *_: None)
+
+    assert simulate(few, seed=7) == at_once
 
 
 def test_dead_letters_are_those_that_are_given_up() -> None:

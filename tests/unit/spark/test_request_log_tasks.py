@@ -13,12 +13,12 @@ import pytest
 from attrs import evolve
 
 from sharestate.broker_log import LogImport, RequestLog, RequestLogError, TopicLogs, read_properties
-from sharestate.history import Event, Header, Order, create_history, open_history
-from sharestate.log_check import Verdict, verify
+from sharestate.history import Event, Header, open_history
+from sharestate.log_check import Verdict
 from sharestate.spark.request_log_tasks import BROKEN, FILE, ImportSettings, fold, parse_lines, write_events
 from tests.support import broker_logs
 from tests.support.broker_answers import brokers_of
-from tests.support.broker_logs import RUN, lines
+from tests.support.broker_logs import RUN, lines, reports_of
 
 SEGMENTS = str(RUN / "segments")
 
@@ -89,10 +89,7 @@ def test_brokers_have_the_rest_of_each_others_share_partitions(tmp_path: Path) -
 
     events, _ = imported(iter(parts), settings(SEGMENTS), tmp_path)
 
-    history = tmp_path / "history.jsonl"
-    with create_history(history, Header(order=Order.ARRIVAL)) as target:
-        target.write(events)
-    reports = list(verify(history))
+    reports = reports_of(events)
     assert [report.verdict for report in reports] == [Verdict.EXPLAINED] * 6
     assert sum(report.explained.writes for report in reports) == sum(event.kind == "write" for event in plain())
     assert {event.source_file for event in events} == {None, "/leader.log", "/coordinator.log"}
