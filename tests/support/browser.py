@@ -78,10 +78,12 @@ class Browser:
         os.close(answers)
         self._received = b""
         self._asked = 0
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+        self._tab = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
     def open(self, page: Path, fragment: str = "", *, width: int = 1200, is_dark: bool = False) -> Page:
         """
-        Open a page, and return it when it is loaded.
+        Open a page in place of the one before, and return it when it is loaded.
 
         Args:
             page: The file.
@@ -89,9 +91,9 @@ class Browser:
             width: The width of the window. [CSS pixels]
             is_dark: Whether the system asks for dark colors.
         """
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        opened = Page(self, session)
+        opened = Page(self, self._tab)
+        opened.ask("Page.navigate", url="about:blank")  # else another fragment of the same page would not load it again
+        opened.point(0, 0)
         opened.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         opened.ask("Emulation.setEmulatedMedia", features=[scheme])

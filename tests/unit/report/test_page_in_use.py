@@ -203,10 +203,10 @@ def test_the_address_names_what_is_shown(page: Page) -> None:
 def test_an_address_names_group_topic_and_partition(browser: Browser, report: Path) -> None:
     """What it names is shown; if the page does not have that, it says so."""
     named = drawn(browser, report, f"group=g&topic={KEY[1]}&partition=1&offset=42")
-    unknown = drawn(browser, report, "group=g&topic=other&partition=1")
-
     assert (named.run(SHOWN), named.text("#life h3")) == (1, "Record 42")
     assert named.run("document.getElementById('elsewhere').hidden")
+
+    unknown = drawn(browser, report, "group=g&topic=other&partition=1")
     assert "is not on this page" in unknown.text("#elsewhere")
 
 
