@@ -239,8 +239,9 @@ class Snapshot:
 
     def to_json(self) -> str:
         """Return the snapshot as JSON, on one line; equal snapshots give equal text."""
-        values = {field.name: getattr(self, field.name) for field in fields(type(self))}
-        written = {name: _WRITERS[name](value) if name in _WRITERS else value for name, value in values.items()}
+        written = {name: getattr(self, name) for name in _FIELDS}
+        for name, write in _WRITERS.items():
+            written[name] = write(written[name])
         return write_json({"sharestate_snapshot": SNAPSHOT_VERSION, **written})
 
     @classmethod
@@ -256,6 +257,10 @@ class Snapshot:
         except MalformedInputError as error:
             raise SnapshotError(error.message, error.field) from error
         return snapshot
+
+
+_FIELDS: Final = tuple(field.name for field in fields(Snapshot))
+"""The names of its fields, in the order in which they are written."""
 
 
 def _write_profile(profile: Profile) -> Json:
