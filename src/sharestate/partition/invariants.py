@@ -256,7 +256,7 @@ def _missed_records(state: PartitionState, cells: Cells) -> Iterator[str]:
             yield f"{batch} has records with more deliveries than {state.most_delivered}, which throttling relies on"
 
 
-_NEVER_INITIALIZED: Final = frozenset({Lifecycle.EMPTY, Lifecycle.INITIALIZING, Lifecycle.FAILED})
+_NEVER_INITIALIZED: Final = (Lifecycle.EMPTY, Lifecycle.INITIALIZING, Lifecycle.FAILED)  # hashing takes longer
 
 
 def _early_batches(state: PartitionState, _cells: Cells) -> Iterator[str]:
