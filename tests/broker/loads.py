@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from attrs import Factory, define, field, frozen
@@ -99,3 +101,13 @@ class Run:
     def goes_on(self) -> bool:
         """Return whether there is time left."""
         return time.monotonic() < self.ends_s
+
+    @contextmanager
+    def prolonged(self) -> Iterator[None]:
+        """Go on for as long as something takes, which nobody knows before, and then for the time that was left."""
+        left_s = self.ends_s - time.monotonic()
+        self.ends_s = math.inf
+        try:
+            yield
+        finally:
+            self.ends_s = time.monotonic() + left_s

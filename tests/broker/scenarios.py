@@ -222,12 +222,13 @@ def moves(seconds: float) -> Work:
         assert isinstance(cluster, KafkaCluster)
         broker = rnd.choice(cluster.brokers)
         time.sleep(seconds / 4)
-        run.happened("stops", broker=broker.node_id)
-        broker.stop()
-        run.happened("stopped", broker=broker.node_id)
-        time.sleep(seconds / 8)
-        broker.start()
-        run.happened("started", broker=broker.node_id)
+        with run.prolonged():
+            run.happened("stops", broker=broker.node_id)
+            broker.stop()
+            run.happened("stopped", broker=broker.node_id)
+            time.sleep(seconds / 8)
+            broker.start()
+            run.happened("started", broker=broker.node_id)
         for share in (6, 8):
             time.sleep(seconds / share)
             for topic in run.load.topics:
