@@ -33,9 +33,6 @@ from sharestate.values.records import RecordState
 from sharestate.values.requests import UNINITIALIZED_START_OFFSET, PersistedState, StateBatch
 from sharestate.values.snapshot import KipMemoryRow, KipWriteRow
 
-# naming the class first costs as much as a call
-_AVAILABLE, _ACQUIRED = RecordState.AVAILABLE, RecordState.ACQUIRED
-
 _UNCHANGED: Final = -1
 """The start offset of a write that leaves the persisted one as it is."""
 
@@ -109,8 +106,6 @@ class KipWrites(Writer):
         """Begin, or go on from *memory*."""
         stored_start, durable_end, pending = memory or _NOTHING_KNOWN
         self._policy = policy
-        self._is_confirmed_only = policy.has(Amendment.PLAN_ON_CONFIRMED)
-        self._keeps_unsure = policy.amendments >= _CONFIRMED_BELOW_DURABLE_END
         self._stored_start = stored_start
         """The highest start offset that may be persisted; -1 until one is for sure."""
         self._durable_end = durable_end
@@ -143,17 +138,18 @@ class KipWrites(Writer):
 
     def content(self, state: PartitionState, entries: Sequence[StateBatch], *, is_final: bool) -> WriteContent:
         """Return the write of those *entries* that lie at or above the SPSO, of which there is one at least."""
-        begin = state.start_offset
         changed = sorted(
-            StateBatch(max(first, begin), last, state, count) for first, last, state, count in entries if last >= begin
+            batch._replace(first_offset=max(batch.first_offset, state.start_offset))
+            for batch in entries
+            if self.is_written(state, batch.last_offset)
         )
-        expired = merged(StateBatch(*batch[:2], _ACQUIRED, batch[3]) for batch in changed) if is_final else ()
+        expired = merged(batch._replace(delivery_state=RecordState.ACQUIRED) for batch in changed) if is_final else ()
         row = KipWriteRow(state.next_write, _UNCHANGED, _UNCHANGED, expired)
         self._expired.add(row)  # from now on they count as before until they are confirmed, but in this write
         start, batches = content = self._content(state, changed)
         end = batches[-1].last_offset + 1 if batches else start
-        self._keep(KipWriteRow(row.number, start, end, expired))
-        if not self._is_confirmed_only:
+        self._keep(row._replace(start_offset=start, end_offset=end))
+        if not self._policy.has(Amendment.PLAN_ON_CONFIRMED):
             self._durable_end = max(self._durable_end, end)
         return content
 
@@ -195,7 +191,8 @@ class KipWrites(Writer):
         self._pending_starts += row.start_offset != _UNCHANGED
 
     def _content(self, state: PartitionState, changed: Sequence[StateBatch]) -> WriteContent:
-        planned = PlannedRecords(state, changed, self._expired if self._is_confirmed_only else None)
+        is_confirmed_only = self._policy.has(Amendment.PLAN_ON_CONFIRMED)
+        planned = PlannedRecords(state, changed, self._expired if is_confirmed_only else None)
         start = start_offset_after(state, planned)
         durable_end = max(self._durable_end, state.start_offset)
         last = changed[-1].last_offset
@@ -204,29 +201,27 @@ class KipWrites(Writer):
         if self._is_overdue(start):
             return start, merged(projected(planned.between(start, max(durable_end - 1, last))))
         below = [
-            StateBatch(first, min(last, durable_end - 1), state, count)
-            for first, last, state, count in changed
-            if first < durable_end
+            batch._replace(last_offset=min(batch.last_offset, durable_end - 1))
+            for batch in changed
+            if batch.first_offset < durable_end
         ]
-        if self._keeps_unsure:
+        if self._policy.amendments >= _CONFIRMED_BELOW_DURABLE_END:
             unsure = self._unsure.between(durable_end, last, planned.before)
             filler = _overlaid(unsure, tuple(projected(changed)))
         else:
             filler = projected(planned.between(durable_end, last))
-        needs_start = not self._is_start_known and self._policy.has(Amendment.START_KNOWN_FIRST)
+        needs_start = self._policy.has(Amendment.START_KNOWN_FIRST) and not self._is_start_known
         return state.start_offset if needs_start else _UNCHANGED, merged([*below, *filler])
 
     def _may_be_short(self, start: int, last: int) -> bool:
         """Return whether *start* alone may be written of a change that ends at *last*."""
-        policy = self._policy
-        return (
-            policy.has_short_form
-            and (last < start or not policy.has(Amendment.OWN_CHANGES_DURABLE))
-            and (self._is_start_known or not policy.has(Amendment.START_KNOWN_FIRST))
-            and (
-                (self._pending_starts == 0 and start >= self._stored_start)
-                or not policy.has(Amendment.ONE_START_AT_A_TIME)
-            )
+        demands = {
+            Amendment.OWN_CHANGES_DURABLE: last < start,
+            Amendment.START_KNOWN_FIRST: self._is_start_known,
+            Amendment.ONE_START_AT_A_TIME: self._pending_starts == 0 and start >= self._stored_start,
+        }
+        return self._policy.has_short_form and all(
+            is_met for amendment, is_met in demands.items() if self._policy.has(amendment)
         )
 
     def _is_overdue(self, start: int) -> bool:
@@ -276,14 +271,11 @@ class PlannedRecords:
 
     def _counted_between(self, first_offset: int, last_offset: int) -> Iterator[StateBatch]:
         runs = self._cached(first_offset, last_offset)
-        expired = () if self._expired is None else self._expired.between(first_offset, last_offset)
-        return _overlaid(runs, expired) if expired else runs
+        return runs if self._expired is None else _overlaid(runs, self._expired.between(first_offset, last_offset))
 
     def is_durable(self, batch: Batch, offset: int) -> bool:  # noqa: ARG002 - as every Durability
-        """Return whether the record at *offset*, at the SPSO or below it, is durable once the write is."""
-        change = self._changed[bisect_left(self._changed, offset, key=_LAST_OFFSET)]  # there is one
-        run = change if change.first_offset <= offset else next(self._counted_between(offset, offset))
-        return run.delivery_state in TERMINAL
+        """Return whether the record at *offset* is durable once the write is."""
+        return next(self.between(offset, offset)).delivery_state in TERMINAL
 
     def durable_last(self, batch: Batch) -> int:
         """Return the last offset of *batch* up to which every record is; first_offset - 1 if the first is not."""
@@ -375,8 +367,7 @@ class UnsureRecords:
             self._end = last_offset + 1
         found = self._runs[: bisect_right(self._runs, last_offset, key=_FIRST_OFFSET)]
         if found:
-            first, last, state, count = found[-1]
-            found[-1] = StateBatch(first, min(last, last_offset), state, count)
+            found[-1] = found[-1]._replace(last_offset=min(found[-1].last_offset, last_offset))
         return found
 
     def forget(self, first_offset: int, last_offset: int) -> None:
@@ -473,7 +464,7 @@ class _ExpiredRun:
     def before(self) -> StateBatch:
         """The records as they were before the oldest write."""
         count = next(iter(self.delivery_counts.values()))
-        return StateBatch(self.first_offset, self.last_offset, _ACQUIRED, count)
+        return StateBatch(self.first_offset, self.last_offset, RecordState.ACQUIRED, count)
 
 
 _FIRST_OFFSET: Final = attrgetter("first_offset")
@@ -483,26 +474,28 @@ _LAST_OFFSET: Final = attrgetter("last_offset")
 def _overlaid(runs: Iterable[StateBatch], layer: Sequence[StateBatch]) -> Iterator[StateBatch]:
     """Go through *runs* with those of *layer*, which ascend, in their place where they have some in common."""
     for run in runs:
-        first, end, state, count = run
+        first = run.first_offset
         for index in range(bisect_left(layer, first, key=_LAST_OFFSET), len(layer)):
-            over_first, over_last, over_state, over_count = layer[index]
-            if over_first > end:
+            over = layer[index]
+            if over.first_offset > run.last_offset:
                 break
-            if over_first > first:
-                yield StateBatch(first, over_first - 1, state, count)
-                first = over_first
-            last = min(over_last, end)
-            yield StateBatch(first, last, over_state, over_count)
+            if over.first_offset > first:
+                yield run._replace(first_offset=first, last_offset=over.first_offset - 1)
+                first = over.first_offset
+            last = min(over.last_offset, run.last_offset)
+            yield over._replace(first_offset=first, last_offset=last)
             first = last + 1
-        if first <= end:
-            yield StateBatch(first, end, state, count)
+        if first <= run.last_offset:
+            yield run._replace(first_offset=first)
 
 
 def projected(runs: Iterable[StateBatch]) -> Iterator[StateBatch]:
     """Return *runs* as they are persisted: what is being delivered was not delivered yet."""
     for run in runs:
-        first, last, state, count = run
-        yield StateBatch(first, last, _AVAILABLE, count - 1) if state == _ACQUIRED else run
+        if run.delivery_state == RecordState.ACQUIRED:
+            yield run._replace(delivery_state=RecordState.AVAILABLE, delivery_count=run.delivery_count - 1)
+        else:
+            yield run
 
 
 def merged(runs: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
@@ -511,7 +504,7 @@ def merged(runs: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
     for run in runs:
         last = result[-1] if result else None
         if last is not None and last.last_offset + 1 == run.first_offset and last[2:] == run[2:]:
-            result[-1] = StateBatch(last.first_offset, *run[1:])
+            result[-1] = last._replace(last_offset=run.last_offset)
         else:
             result.append(run)
     return tuple(result)
