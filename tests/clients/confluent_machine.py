@@ -34,6 +34,7 @@ from sharestate.broker.server.insight import HeldShare, held_shares
 from sharestate.testing.groups import AcknowledgementBatch, Delivery, GroupSettings
 from sharestate.testing.groups.events import EVERYTHING, Range
 from sharestate.testing.groups.known_records import Content
+from tests.clients.scenes import close
 from tests.clients.wire_machine import BROKER_SETTINGS, PATIENCE, BrokerMachine
 
 PATIENCE_S: Final = 10
@@ -134,7 +135,7 @@ class ConfluentMachine(BrokerMachine):
         with self.server.auto_advance(quiet_s=GLANCE_S):  # a fetch that waits keeps back what is asked behind it
             for seats in self.seats.values():
                 for seat in seats:
-                    seat.consumer.close()
+                    close(seat.consumer)
 
     # ---- producers
 
@@ -204,7 +205,7 @@ class ConfluentMachine(BrokerMachine):
     def leave(self, member: str, seat: Seat) -> None:
         """Close a consumer of a member."""
         self.seats[member].remove(seat)
-        seat.consumer.close()
+        close(seat.consumer)
 
     def glance(self, seat: Seat) -> list[Delivery]:
         """Return what a consumer has got that holds nothing."""

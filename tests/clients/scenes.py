@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from threading import Thread
 from typing import Any, Final
 
 from confluent_kafka import AcknowledgeType, KafkaError, Message, Producer, ShareConsumer
@@ -43,7 +44,7 @@ class Scene:
     def close(self) -> None:
         """Close what is open."""
         while self._open:
-            self._open.pop().close()
+            close(self._open.pop())
 
     def topic(self, partitions: int = 1, suffix: str = "", config: Mapping[str, str] | None = None) -> str:
         """Make a topic, and return its name once the broker lists it: the controller has answered before that."""
@@ -98,7 +99,19 @@ class Scene:
     def leave(self, consumer: ShareConsumer) -> None:
         """Close a member before the end."""
         self._open.remove(consumer)
-        consumer.close()
+        close(consumer)
+
+
+def close(consumer: ShareConsumer) -> None:
+    """
+    Close a member, or leave it when it takes too long.
+
+    One that has just been told its first assignment asks for the names of topics first; if it is closed before they
+    have come, librdkafka 2.16.1 assigns it the partitions all the same, and waits for ever for somebody to take them.
+    """
+    closing = Thread(target=consumer.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE_S)
 
 
 def take(consumer: ShareConsumer, count: int = 1) -> list[Message]:
