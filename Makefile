@@ -309,7 +309,7 @@ lint: $(READY) ## Check style, types, layers and words
 	$(call judge,lint, \
 	  $(call step,ruff check, $(BIN)/ruff check); \
 	  $(call step,ruff format --check, $(BIN)/ruff format --check); \
-	  $(call step,mypy, $(BIN)/mypy); \
+	  $(call step,mypy, $(BIN)/mypy --num-workers auto); \
 	  $(call step,lint-imports, $(BIN)/lint-imports --no-logo); \
 	  $(call step,glossary, (cd docs && ../$(BIN)/python -m generate.glossary)); \
 	  $(call step,news fragments, $(BIN)/towncrier build --draft --version next >/dev/null))

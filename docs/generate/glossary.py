@@ -10,7 +10,7 @@ lists the places that are exempt.
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -46,10 +46,14 @@ class Word(NamedTuple):
     places: frozenset[str]
     """Where it is refused."""
 
+    @property
+    def pattern(self) -> str:
+        """What finds it, in upper or in lower case."""
+        return rf"\b{self.text}\b".replace(" ", r"\s+")
+
     def lines_in(self, text: str) -> list[int]:
-        """Return the lines of *text* that have the word, counted from 0; None, which Python has, is no word."""
-        pattern = rf"\b{self.text}\b".replace(" ", r"\s+")
-        matches = re.finditer(pattern, text.replace("None", ""), re.IGNORECASE)
+        """Return the lines of *text* that have the word, counted from 0."""
+        matches = re.finditer(self.pattern, _without_none(text), re.IGNORECASE)
         return [text.count("\n", 0, match.start()) for match in matches]
 
 
@@ -121,6 +125,10 @@ def _words(term: str, refused: str, places: frozenset[str]) -> Iterator[Word]:
             yield Word(term, word, places)
 
 
+def _without_none(text: str) -> str:
+    return text.replace("None", "")  # which Python has, and so is no word
+
+
 def parts(name: str) -> str:
     """
     Return the words of a *name*, with spaces between them.
@@ -131,27 +139,27 @@ def parts(name: str) -> str:
     return " ".join(_PART.findall(name))
 
 
-def findings(path: str, source: str, refused: Iterable[Word]) -> Iterator[Finding]:
+def findings(path: str, source: str, refused: Sequence[Word]) -> Iterator[Finding]:
     """Go through the refused words in the path of a file of Python, and in the names and texts of its *source*."""
     names = [(1, name) for name in path.removesuffix(".py").split("/")]
-    texts: list[tuple[int, str, str]] = []
+    texts: list[tuple[int, str, str, str]] = []
     docstrings: set[ast.AST] = set()
     for node in ast.walk(ast.parse(source)):  # a statement comes before what is in it
         match node:
             case ast.Expr(value=ast.Constant(value=str(text)) as constant):
                 docstrings.add(constant)
-                texts.append((node.lineno, "docstring", _LITERAL.sub("", text)))
+                texts.append((node.lineno, "docstring", "docstring", _LITERAL.sub("", text)))
             case ast.Constant(value=str(text)) if node not in docstrings:
-                texts.append((node.lineno, "text", text))
+                texts.append((node.lineno, "text", "text", text))
             case _:
                 names += _defined(node)
-    for word in refused:
-        for line, name in names:
-            if "name" in word.places and word.lines_in(parts(name)):
-                yield Finding(path, line, name, word)
-        for line, where, text in texts:
-            if where in word.places and word.lines_in(text):
-                yield Finding(path, line, where, word)
+    spoken = [(line, name, "name", parts(name)) for line, name in names] + texts
+    any_word = re.compile("|".join(word.pattern for word in refused), re.IGNORECASE)
+    for line, where, place, text in spoken:
+        if any_word.search(_without_none(text)):  # few have one, so they are not asked for each
+            for word in refused:
+                if place in word.places and word.lines_in(text):
+                    yield Finding(path, line, where, word)
 
 
 def text_findings(path: str, text: str, refused: Iterable[Word]) -> Iterator[Finding]:
@@ -189,9 +197,8 @@ def judge(found: Iterable[Finding], exempt: Iterable[Exemption]) -> list[str]:
     return lines + [f"docs/glossary.md: {path} needs no exemption for {text!r}" for path, text in sorted(unused)]
 
 
-def everything(refused: Iterable[Word]) -> Iterator[Finding]:
+def everything(refused: Sequence[Word]) -> Iterator[Finding]:
     """Go through the refused words in all that people read."""
-    refused = list(refused)
     for file in sorted(SOURCE.rglob("*.py")):
         yield from findings(f"src/sharestate/{file.relative_to(SOURCE).as_posix()}", file.read_text(), refused)
     for file in sorted(file for pattern in SCRIPTS for file in SOURCE.glob(pattern)):
