@@ -195,7 +195,7 @@ def _sooner_reads(steps: list[Step], index: int, late_us: int) -> Iterator[Order
         place = at if steps[at].what is What.INITIALIZE else 0
         while place and steps[place - 1].what not in LIVES and _may_be_before(steps[at], steps[place - 1], late_us):
             place -= 1
-            if steps[place].what is What.FETCH:
+            if place <= index and steps[place].what is What.FETCH:
                 yield Order(place, [steps[at], *steps[place:at], *steps[at + 1 : index + 1]])
 
 

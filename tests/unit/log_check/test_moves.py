@@ -103,6 +103,7 @@ MANY: Final = (
     ([step(What.FETCH), step(What.FETCH), fetch("m1"), step(What.LOG)], 1),
     ([fetch("m1"), write_sent(0), write_sent(1)], 1),
     ([fetch("m1"), fetch("m2"), step(What.INITIALIZE, "broker"), fetch("m3"), fetch("m4")], 3),
+    ([fetch("m1"), fetch("m2"), step(What.INITIALIZE, "broker"), fetch("m3"), fetch("m4")], 0),
     ([fetch("m1"), fetch("m2"), fetch("m3")], 2),
     ([fetch("m1"), fetch("m1", 2), fetch("m2")], 2),
 )
@@ -117,6 +118,7 @@ def test_every_order_has_each_step_once(steps: list[Step], index: int) -> None:
 
     assert orders
     assert all(0 <= order.place <= order.place + len(order.steps) <= len(steps) for order in orders)
+    assert all(order.place <= index for order in orders)  # else what does not fit would be passed over
     for order in orders:  # and it ends with a step that is moved, or the one that does not fit
         end = order.place + len(order.steps) - 1
         assert order.steps[-1].line in {*range(end), index}
