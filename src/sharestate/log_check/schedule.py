@@ -201,7 +201,7 @@ def _read_before_records(steps: list[Step]) -> list[Step]:
     acquired_us = sorted(
         step.at_us for step in steps if step.what is What.FETCH and (step.event.response or {}).get("acquired")
     )
-    late_us = _MOST_LATE_US
+    late_us = LATE_US
     found = []
     for step in steps:
         if step.what is What.INITIALIZE and "error" not in (step.event.response or {}):
@@ -248,9 +248,6 @@ def _stops(steps: list[Step]) -> Iterator[Step]:
             highest, heard_us = max(highest, number), []
         heard_us.append(step.at_us)
 
-
-_MOST_LATE_US: Final = 10_000
-"""How late a line may say a read to be that a fetch has waited for: 0.9 ms in a run of 4.4.0 on a busy machine. [µs]"""
 
 _OF_STATE: Final = frozenset({What.ARRIVAL, What.INITIALIZE})
 
