@@ -87,6 +87,15 @@ class Tip:
         """The index of the step that does not fit; the number of steps that do."""
         return len(self.saved) - 1
 
+    @property
+    def rank(self) -> tuple[int, bool, int, int]:
+        """
+        How well it explains what was observed; the highest is the best.
+
+        A write whose head is still to be seen is not explained yet: it may never be.
+        """
+        return -self.undecided, self.mismatch is None, -len(self.saved[-1].issued.late), self.index
+
     def has_taken(self, step: Step) -> bool:
         """Return whether a step, or that with more allowed, is one of those that fit."""
         fitting = islice(self.steps, self.index)

@@ -395,7 +395,7 @@ class Search:
                     if repair.held > 2 * MOST_HELD:
                         found[:] = repair.furthest_of(found)
                         repair.held = sum(each.held for each in found)
-            elif best is None or (-other.undecided, other.index) > (-best.undecided, best.index):
+            elif best is None or other.rank > best.rank:
                 best = other
             if best is not None and not best.undecided and best.mismatch is None:
                 return best

@@ -65,7 +65,7 @@ def test_late_lines_contradict_nothing(group: str, seed: int) -> None:
     expect_no_contradiction((event for event in imported() if event.group_id == group), seed)
 
 
-@pytest.mark.parametrize("seed", [0, 3, 8])
+@pytest.mark.parametrize("seed", [0, 3, 8, 17])
 def test_late_fetches_do_not_decide_which_lock_is_the_first_to_expire(seed: int) -> None:
     """That was acquired a second before, by a fetch whose line is late."""
     expect_no_contradiction(imported_of("seq-a"), seed)
