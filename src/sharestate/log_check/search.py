@@ -434,6 +434,9 @@ class Search:
         for saved in tip.saved[:-1]:
             self._keep(saved)
         self._index = begin + tip.index
+        for step, saved in zip(tip.steps, tip.saved[:-1], strict=False):
+            if saved.partition is not None:  # where the state was read before it, it is checked after all
+                self.passed_over.discard(step.line)
         self._checked.restore(tip.saved[-1])
         self.moves += moves
         partition = tip.saved[-1].partition
@@ -445,7 +448,7 @@ class Search:
         self._moved_end, self._instead = 0, None
 
     def _stop(self, mismatch: Mismatch, repair: _Repair) -> Stop:
-        """Give up up to the next time that the state is read."""
+        """Give up until the state is read again."""
         step = self._steps[self._index]
         partition = self._places[-1].partition
         is_passed = partition is None or partition.start_offset >= self._moved_end
@@ -453,14 +456,7 @@ class Search:
         suspects = self._checked.suspects
         undecided = [each for each in self._steps[: self._index] if each.allowed is Allowed.UNDECIDED]
         self._checked.give_up()
-        self._index += 1
-        while self._index < len(self._steps) and self._steps[self._index].what not in LIVES:
-            after = self._steps[self._index]
-            if after.what in FACTS:
-                self._checked.take(after, self._places[-1])
-            else:
-                self.passed_over.add(after.line)
-            self._index += 1
+        self._pass_over()
         self._places.clear()
         self._held, self._has_dropped = 0, False
         return Stop(
@@ -474,6 +470,25 @@ class Search:
             bound=None,
             suspects=suspects,
         )
+
+    def _pass_over(self) -> None:
+        """
+        Go on where the state is read again, or with the first step that may have come after that.
+
+        The line of the read may be late: fetches that have waited for it, and what their members did next, seem to come
+        before it then.
+        """
+        steps, begin = self._steps, self._index + 1
+        end = next((at for at in range(begin, len(steps)) if steps[at].what in LIVES), len(steps))
+        self.passed_over.update(step.line for step in steps[begin:end] if step.what not in FACTS)
+        if end < len(steps) and steps[end].what is What.INITIALIZE:
+            earliest_us = steps[end].earliest_us - LATE_US
+            while end > begin and steps[end - 1].latest_us >= earliest_us:
+                end -= 1
+        for step in steps[begin:end]:
+            if step.what in FACTS:
+                self._checked.take(step, self._places[-1])
+        self._index = end
 
     def _end(self, reason: str) -> Stop:
         """End for good: there is nothing left to spend."""

@@ -65,6 +65,12 @@ def test_late_lines_contradict_nothing(group: str, seed: int) -> None:
     expect_no_contradiction((event for event in imported() if event.group_id == group), seed)
 
 
+@pytest.mark.parametrize("seed", [19, 44])
+def test_what_comes_before_a_late_read_counts_where_nothing_else_fits(seed: int) -> None:
+    """Between a step that fits nowhere and that read, a fetch has waited for it, and its records are acknowledged."""
+    expect_no_contradiction((event for event in imported() if event.group_id == "kc"), seed)
+
+
 @pytest.mark.parametrize("seed", [0, 3, 8, 17])
 def test_late_fetches_do_not_decide_which_lock_is_the_first_to_expire(seed: int) -> None:
     """That was acquired a second before, by a fetch whose line is late."""

@@ -61,6 +61,30 @@ def test_what_was_allowed_at_that_time_proves_nothing(count: int, at_ms: int, ve
         assert "orders were tried, the furthest explains 0 steps more" in report.findings[0].reason
 
 
+@pytest.mark.parametrize(("at_ms", "findings", "not_checked"), [(495, 1, 2), (473, 1, 2), (472.999, 2, 4)])
+def test_where_nothing_fits_is_over_with_what_has_waited_for_the_next_read(
+    at_ms: float, findings: int, not_checked: int
+) -> None:
+    """A fetch acquires what another has, and as the state is read again, it is in a line that is up to 25 ms late."""
+    life = HandMadeLife()
+    life.reads(10, 100, 0)
+    life.appends(12, 0, 3)
+    life.fetches(20, 2, "m1", 1, (0, 3, 1))
+    life.fetches(100, 2, "m2", 1, (0, 3, 1))
+    life.fetches(300, 100, "m1", 2)
+    life.acknowledges(440, 2, "m1", 3, (0, 3, 1), "not_leader_or_follower")
+    life.fetches(at_ms, 2, "m2", 2, (0, 3, 1))
+    life.reads(500, 101, 0)
+    life.acknowledges(520, 5, "m2", 3, (0, 3, 1), None)
+    life.writes(521, 102, (0, 4), (0, 3, 2, 1))
+
+    own = [*enumerate(life.events, 2)]
+    report = check_partition(life.events[0].key, own, "history.jsonl", Header(order=Order.ARRIVAL)).report
+
+    assert [finding.verdict for finding in report.findings] == [Verdict.CONTRADICTION] * findings
+    assert report.not_checked == not_checked
+
+
 @pytest.mark.parametrize(
     ("later_ms", "verdict"),
     [(20, Verdict.EXPLAINED), (150, Verdict.EXPLAINED), (300, Verdict.CONTRADICTION), (900, Verdict.CONTRADICTION)],
