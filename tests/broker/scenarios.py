@@ -231,12 +231,13 @@ def moves(seconds: float) -> Work:
             run.happened("started", broker=broker.node_id)
         for share in (6, 8):
             time.sleep(seconds / share)
-            for topic in run.load.topics:
-                replicas = {at: rnd.sample((1, 2, 3), 3) for at in range(topic.partitions)}
-                cluster.prefer_leaders(topic.name, replicas)
-                run.happened("replicas in another order", topic=topic.name, replicas=replicas)
-            cluster.elect_preferred_leaders()
-            run.happened("preferred leaders elected")
+            with run.prolonged():
+                for topic in run.load.topics:
+                    replicas = {at: rnd.sample((1, 2, 3), 3) for at in range(topic.partitions)}
+                    cluster.prefer_leaders(topic.name, replicas)
+                    run.happened("replicas in another order", topic=topic.name, replicas=replicas)
+                cluster.elect_preferred_leaders()
+                run.happened("preferred leaders elected")
 
     return move
 

@@ -19,6 +19,7 @@ from sharestate import (
     Leader,
     Persister,
     RecordBatch,
+    ShareConfig,
     SharePartition,
     SharePartitionKey,
     StateBatch,
@@ -154,7 +155,8 @@ def test_a_write_that_comes_late_is_stored_by_the_rules(
 def leader_of(place: Place, leader_epoch: int) -> Leader:
     """Return a leader that has started."""
     key = SharePartitionKey(group_id=GROUP, topic_id=place.topics[0], partition=0)
-    partition = SharePartition(key, leader_epoch=leader_epoch, profile=KAFKA_4_3)
+    config = ShareConfig(record_lock_duration_ms=3_600_000)  # a broker may take long to start
+    partition = SharePartition(key, leader_epoch=leader_epoch, profile=KAFKA_4_3, config=config)
     leader = Leader(partition, place.persister, reset_offset=lambda _: 0)
     leader.wait(leader.start(now_ms=monotonic_ms()), clock=monotonic_ms, timeout_s=PATIENCE_S)
     return leader
