@@ -314,12 +314,12 @@ class Compared:
         return simulated / max(1, measured) - 1
 
 
-def compare(broker: KafkaBroker, loads: Mapping[str, Load], *, at_once: bool) -> list[Compared]:
-    """Carry out loads, *at_once* or one after the other, and simulate them."""
+def compare(broker: KafkaBroker, loads: Mapping[str, Load], *, at_once: bool, name: str = "load") -> list[Compared]:
+    """Carry out loads, *at_once* or one after the other, with topics called *name*, and simulate them."""
     found: dict[str, Measured] = {}
 
-    def carry_out(number: int, name: str, load: Load) -> None:
-        found[name] = measure(broker, load, f"load-{number}", SEED)
+    def carry_out(number: int, of: str, load: Load) -> None:
+        found[of] = measure(broker, load, f"{name}-{number}", SEED)
 
     threads = [threading.Thread(target=carry_out, args=(number, *each)) for number, each in enumerate(loads.items())]
     for thread in threads:
@@ -328,7 +328,7 @@ def compare(broker: KafkaBroker, loads: Mapping[str, Load], *, at_once: bool) ->
             thread.join()
     for thread in threads:
         thread.join()
-    return [Compared(name, found[name], simulate(_timed(loads[name], found[name]), SEED)) for name in loads]
+    return [Compared(of, found[of], simulate(_timed(load, found[of]), SEED)) for of, load in loads.items()]
 
 
 def _timed(load: Load, measured: Measured) -> Load:
